@@ -1,0 +1,45 @@
+# Everything sets itself up: a virtual environment in the checkout, from pyproject.toml.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test lint unit compatible test-real bench docs clean
+
+help:  ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	    || { echo "Python 3.10 or newer is needed; make PYTHON=python3.11 …"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	    || { echo "Python's venv module is needed (Debian: apt install python3-venv)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready  ## a simulated worker under load, the sidecar beside it
+	@$(BIN)/capacity-sidecar demo
+
+test: lint unit  ## everything that needs no GPU and no real engine
+
+lint: $(VENV)/.ready  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.ready  ## the tests, with branch coverage
+	$(BIN)/pytest -m 'not real' --cov --cov-report=term
+
+compatible: $(VENV)/.ready  ## the tests that start no process, under another PYTHON
+	$(BIN)/pytest -q -m 'not process and not real' -p no:cacheprovider
+
+test-real: $(VENV)/.ready  ## against a real vLLM and a real Dynamo, on the CPU
+	$(BIN)/pytest tests/real -m real --no-header -v
+
+bench: $(VENV)/.ready  ## ratios against named peers
+	@$(BIN)/python -m tests.bench
+
+docs: $(VENV)/.ready  ## write the table of settings into the README
+	@$(BIN)/python -m tests.readme
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist

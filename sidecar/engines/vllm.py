@@ -1,0 +1,32 @@
+"""vLLM's own page, under the prefixes that deployments give it."""
+
+from __future__ import annotations
+
+from sidecar.engines.base import (
+    GENERATION_TOKENS,
+    PREEMPTIONS,
+    PROMPT_TOKENS,
+    SERVICE_COUNT,
+    SERVICE_SECONDS,
+    Engine,
+)
+
+ENGINE = Engine(
+    name="vllm",
+    # Ray writes a colon or an underscore, by release; OpenMetrics an underscore.
+    prefixes=("vllm:", "ray_vllm:", "ray_vllm_", "kserve_vllm:", "vllm_"),
+    finished=("request_success_total", "request_success"),
+    running=("num_requests_running",),
+    waiting=("num_requests_waiting",),
+    # The older name went with release 0.11; some releases print both.
+    kv_usage=("kv_cache_usage_perc", "gpu_cache_usage_perc"),
+    counters={
+        GENERATION_TOKENS: ("generation_tokens_total", "generation_tokens"),
+        PROMPT_TOKENS: ("prompt_tokens_total", "prompt_tokens"),
+        PREEMPTIONS: ("num_preemptions_total", "num_preemptions"),
+        SERVICE_SECONDS: ("request_inference_time_seconds_sum",),
+        SERVICE_COUNT: ("request_inference_time_seconds_count",),
+    },
+    sleep_state="engine_sleep_state",
+    cache_config="cache_config_info",
+)

@@ -1,0 +1,102 @@
+"""Types of settings: what an operator may write, and what is said when it is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator
+
+_DURATION = re.compile(r"(\d+\.?\d*(?:e\d+)?|\.\d+)\s*(ms|s|m|h|)", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+def seconds(value: object) -> float:
+    """Seconds from ``5``, ``5s``, ``500ms``, ``1m`` or a number.
+
+    Raises:
+        ValueError: it is none of these, or not above zero.
+    """
+    match = _DURATION.fullmatch(str(value).strip())
+    number = float(match[1]) * _UNITS[match[2].lower()] if match else math.nan
+    if not (math.isfinite(number) and number > 0):
+        msg = "is not a duration above zero; write 5, 5s, 500ms or 1m"
+        raise ValueError(msg)
+    return number
+
+
+def _positive(value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        msg = "is not a number above zero"
+        raise ValueError(msg)
+    return number
+
+
+def _port(value: object) -> int:
+    text = str(value).strip()
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        msg = "is not a port from 1 to 65535"
+        raise ValueError(msg)
+    return int(text)
+
+
+def _names(value: object) -> Any:
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _labels(value: object) -> Any:
+    if not isinstance(value, str):
+        return value
+    labels = {}
+    for part in _names(value):
+        name, equals, text = part.partition("=")
+        name, text = name.strip(), text.strip()
+        if not equals or not text or not _LABEL_NAME.fullmatch(name):
+            msg = f"{part!r} is not name=value with a name of letters, digits and _"
+            raise ValueError(msg)
+        labels[name] = text
+    return labels
+
+
+def _http_url(value: str) -> str:
+    url = urlsplit(value)
+    try:
+        usable = url.scheme in {"http", "https"} and bool(url.hostname)
+        url.port  # noqa: B018 - raises for a port that is no number
+    except ValueError:
+        usable = False
+    if not usable:
+        msg = "is not an http:// or https:// URL"
+        raise ValueError(msg)
+    if url.username is not None or url.password is not None:
+        msg = "has a user or password in it; give those by their own settings"
+        raise ValueError(msg)
+    return value.rstrip("/")
+
+
+def _readable(value: Path) -> Path:
+    try:
+        value.read_bytes()
+    except OSError as error:
+        msg = f"cannot be read: {error.strerror or error}"
+        raise ValueError(msg) from None
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+Positive = Annotated[float, BeforeValidator(_positive)]
+Port = Annotated[int, BeforeValidator(_port)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+LabelMap = Annotated[dict[str, str], BeforeValidator(_labels)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+ReadableFile = Annotated[Path, AfterValidator(_readable)]

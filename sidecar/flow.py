@@ -1,0 +1,66 @@
+"""Throughput, demand and load over the last moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.interval import Interval
+
+SPAN = 30.0
+"""The longest time to average over, seconds."""
+
+ENOUGH_DEPARTURES = 50.0
+"""Counting alone puts a rate of 50 off by 14 %: a busy worker needs no longer average,
+and a queue shows sooner."""
+
+FEWEST_INTERVALS = 3
+"""The gauges dip between engine steps: one or two readings may both be low."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The last few intervals: enough to average, at most 30 seconds, at least one."""
+
+    intervals: tuple[Interval, ...] = ()
+
+    def after(self, interval: Interval) -> Flow:
+        """The flow with one more interval and without those that are not needed."""
+        kept = [interval]
+        departures = interval.departures
+        for old in reversed(self.intervals):
+            enough = len(kept) >= FEWEST_INTERVALS and departures >= ENOUGH_DEPARTURES
+            if enough or old.end - old.duration < interval.end - SPAN:
+                break
+            kept.insert(0, old)
+            departures += old.departures
+        return Flow(tuple(kept))
+
+    @property
+    def throughput(self) -> float:
+        """Completions per second."""
+        return self._rate(sum(i.completions for i in self.intervals))
+
+    @property
+    def demand(self) -> float:
+        """Arrivals per second: departures plus the growth of running and waiting."""
+        if not self.intervals:
+            return 0.0
+        first, last = self.intervals[0], self.intervals[-1]
+        growth = last.running[1] + last.waiting[1] - first.running[0] - first.waiting[0]
+        departures = sum(i.departures for i in self.intervals)
+        return self._rate(max(0.0, departures + growth))
+
+    @property
+    def present(self) -> float:
+        """Mean of running plus waiting over the readings, requests."""
+        readings = [i.running[1] + i.waiting[1] for i in self.intervals]
+        return sum(readings) / len(readings) if readings else 0.0
+
+    @property
+    def mean_running(self) -> float:
+        """Area under the running gauge over the time, requests."""
+        return self._rate(sum(i.mean_running * i.duration for i in self.intervals))
+
+    def _rate(self, count: float) -> float:
+        seconds = sum(i.duration for i in self.intervals)
+        return count / seconds if seconds > 0 else 0.0

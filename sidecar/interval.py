@@ -1,0 +1,116 @@
+"""The difference of two samples of one worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sidecar.engines.base import (
+    GENERATION_TOKENS,
+    PREEMPTIONS,
+    PROMPT_TOKENS,
+    SERVICE_COUNT,
+    SERVICE_SECONDS,
+)
+from sidecar.exposition import Labels
+from sidecar.sample import Sample, Series, is_completion
+
+_SAME_START = 1.0
+"""Seconds by which one process start may differ between two pages (rounding)."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What happened between two polls.
+
+    Attributes:
+        end: monotonic time of the later sample, seconds.
+        duration: seconds, from the monotonic clock, always positive.
+        completions: requests answered; departures: requests that left in any way.
+        generation_tokens, prompt_tokens, preemptions: None where not exported.
+        service_seconds: summed time in service of ``service_count`` finished
+            requests, without their time in the queue; None where not exported.
+        running, waiting: the gauges at both ends, requests.
+        kv_usage, kv_tokens: of the later sample, see ``Sample``.
+    """
+
+    end: float
+    duration: float
+    completions: float
+    departures: float
+    running: tuple[float, float]
+    waiting: tuple[float, float]
+    generation_tokens: float | None = None
+    prompt_tokens: float | None = None
+    preemptions: float | None = None
+    service_seconds: float | None = None
+    service_count: float | None = None
+    kv_usage: float | None = None
+    kv_tokens: float | None = None
+
+    @property
+    def mean_running(self) -> float:
+        """Area under the running gauge over the duration (trapezium), requests."""
+        return sum(self.running) / 2
+
+    @property
+    def arrivals(self) -> float:
+        """Flow balance: departures plus the growth of running and waiting, requests."""
+        growth = self.running[1] - self.running[0] + self.waiting[1] - self.waiting[0]
+        return max(0.0, self.departures + growth)
+
+    @property
+    def moved(self) -> bool:
+        """Whether any counter of work moved."""
+        tokens = (self.generation_tokens or 0.0) + (self.prompt_tokens or 0.0)
+        return self.departures > 0 or tokens > 0
+
+
+def between(earlier: Sample, later: Sample) -> Interval | None:
+    """The interval between two samples; None where the worker began anew in between.
+
+    A series born in between started from zero. A series that fell or vanished, a new
+    process start, and another model are a new beginning: what was counted before it
+    and lost cannot be told.
+    """
+    duration = later.at - earlier.at
+    if duration <= 0 or _began_anew(earlier, later):
+        return None
+    finished = _deltas(earlier.finished, later.finished)
+    deltas = {
+        name: _deltas(earlier.counters.get(name, {}), series)
+        for name, series in later.counters.items()
+        if name in earlier.counters
+    }
+    if finished is None or None in deltas.values():
+        return None
+    totals = {name: sum(series.values()) for name, series in deltas.items() if series}
+    return Interval(
+        end=later.at,
+        duration=duration,
+        completions=sum(v for labels, v in finished.items() if is_completion(labels)),
+        departures=sum(finished.values()),
+        running=(earlier.running, later.running),
+        waiting=(earlier.waiting or 0.0, later.waiting or 0.0),
+        generation_tokens=totals.get(GENERATION_TOKENS),
+        prompt_tokens=totals.get(PROMPT_TOKENS),
+        preemptions=totals.get(PREEMPTIONS),
+        service_seconds=totals.get(SERVICE_SECONDS),
+        service_count=totals.get(SERVICE_COUNT),
+        kv_usage=later.kv_usage,
+        kv_tokens=later.kv_tokens,
+    )
+
+
+def _began_anew(earlier: Sample, later: Sample) -> bool:
+    if (earlier.engine, earlier.model_name) != (later.engine, later.model_name):
+        return True
+    if earlier.started_at is None or later.started_at is None:
+        return False
+    return abs(later.started_at - earlier.started_at) > _SAME_START
+
+
+def _deltas(earlier: Series, later: Series) -> dict[Labels, float] | None:
+    """Growth of each series; None when one fell or vanished."""
+    if any(later.get(labels, -1.0) < value for labels, value in earlier.items()):
+        return None
+    return {labels: value - earlier.get(labels, 0.0) for labels, value in later.items()}

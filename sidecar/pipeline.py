@@ -1,0 +1,119 @@
+"""One worker's way from samples to values: the pure part, without I/O or clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sidecar.estimators.base import Estimate, Estimator, Learning
+from sidecar.flow import Flow
+from sidecar.interval import Interval, between
+from sidecar.reading import Values
+from sidecar.sample import Sample
+from sidecar.states import Quiet, State, judge
+
+
+@dataclass
+class Pipeline:
+    """Feed it samples in order; each gives the values to publish.
+
+    Attributes:
+        estimator: the method, see ``estimators.base``.
+        multiplier, minimum: the signal is max(minimum, capacity × multiplier).
+        longest_gap: seconds between two good samples after which the earlier one is
+            no baseline any more.
+    """
+
+    estimator: Estimator[Any]
+    multiplier: float = 1.0
+    minimum: float = 0.0
+    longest_gap: float = 60.0
+    previous: Sample | None = None
+    interval: Interval | None = None
+    _learning: Learning[Any] | None = None
+    _flow: Flow = field(default_factory=Flow)
+    _quiet: Quiet = field(default_factory=Quiet)
+    _service_time: float | None = None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The latest estimate; it is held while the worker idles."""
+        return self._learning.estimate if self._learning else None
+
+    def use(self, estimator: Estimator[Any]) -> None:
+        """Go on with another estimator of the same kind, and with what was learned."""
+        self.estimator = estimator
+        if self._learning:
+            known = self._learning
+            self._learning = Learning(estimator, known.state, known.estimate)
+
+    def advance(self, sample: Sample) -> Values:
+        """The values after one more sample."""
+        interval = self._since_previous(sample)
+        previous, self.previous, self.interval = self.previous, sample, interval
+        if previous is None or _is_another_worker(previous, sample):
+            self._learning = None
+        if sample.sleeping:
+            self._flow, self._quiet = Flow(), Quiet()
+            return Values(State.SLEEPING)
+        if interval is None:
+            self._flow, self._quiet = Flow(), Quiet()
+            return Values(State.BASELINE)
+        self._flow = self._flow.after(interval)
+        if self._flow.throughput > 0:
+            # Little's law, R = n / X.
+            self._service_time = self._flow.mean_running / self._flow.throughput
+        state, self._quiet = judge(self._quiet, interval, self._service_time)
+        if state is not State.STALLED:
+            learning = self._learning or Learning.begin(self.estimator)
+            self._learning = learning.after(interval)
+        return self._values(state, interval)
+
+    def _since_previous(self, sample: Sample) -> Interval | None:
+        if self.previous is None or self.previous.sleeping:
+            return None
+        if sample.at - self.previous.at > self.longest_gap:
+            return None
+        return between(self.previous, sample)
+
+    def _values(self, state: State, interval: Interval) -> Values:
+        estimate = self.estimate
+        utilization = self._utilization(estimate, state)
+        if state is State.STALLED:
+            return Values(state, utilization=utilization)
+        values = Values(
+            state=state,
+            utilization=utilization,
+            throughput=self._flow.throughput,
+            demand=self._flow.demand,
+            running=interval.running[1],
+            waiting=interval.waiting[1],
+        )
+        if estimate is None:
+            return values
+        return replace(
+            values,
+            published=max(self.minimum, estimate.capacity * self.multiplier),
+            capacity=estimate.capacity,
+            capacity_lower=estimate.lower,
+            capacity_upper=estimate.upper,
+            concurrency_limit=estimate.concurrency_limit,
+        )
+
+    def _utilization(self, estimate: Estimate | None, state: State) -> float | None:
+        """max(D / C, (running + waiting) / n*); 0 when idle, None when unknown."""
+        if state is State.IDLE:
+            return 0.0
+        if estimate is None or estimate.capacity <= 0:
+            return None
+        by_rate = self._flow.demand / estimate.capacity
+        if not estimate.concurrency_limit:
+            return by_rate
+        return max(by_rate, self._flow.present / estimate.concurrency_limit)
+
+
+def _is_another_worker(earlier: Sample, later: Sample) -> bool:
+    """Whether what was learned says nothing about the later sample's worker."""
+    kept = (earlier.engine, earlier.model_name) == (later.engine, later.model_name)
+    sizes = (earlier.kv_tokens, later.kv_tokens)
+    return not kept or (None not in sizes and sizes[0] != sizes[1])

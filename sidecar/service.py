@@ -1,0 +1,62 @@
+"""All parts of a running sidecar, wired together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from structlog.typing import FilteringBoundLogger
+
+from sidecar import discovery, health, sinks
+from sidecar.agent import Agent
+from sidecar.log import Changes
+from sidecar.server import Server
+from sidecar.settings import Settings
+from sidecar.sinks.prometheus import PrometheusSink
+from sidecar.sinks.publisher import Publisher
+from sidecar.telemetry import Telemetry
+
+STOP_WITHIN = 4.0
+"""Seconds for retiring everything; the process promises to end within 5."""
+
+
+class Service:
+    """The agent, its sinks and its page.
+
+    Raises:
+        SettingsError: a sink, the page's address or a variable of Dynamo's cannot be
+            used as set.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        discovery.refuse_bad_variables(settings, environ)
+        telemetry, changes = Telemetry(), Changes(log)
+        publishers = []
+        for name in sinks.chosen(settings) if settings.enabled else []:
+            sink = sinks.build(name, settings)
+            if isinstance(sink, PrometheusSink):
+                telemetry.registry.register(sink)
+            publishers.append(Publisher(sink, telemetry, changes))
+        self.agent = Agent(settings, publishers, telemetry, log, environ=environ)
+        self.server: Server | None = None
+        if settings.listen != "off":
+            routes = health.routes(self.agent, telemetry)
+            self.server = Server(settings.listen, routes)
+
+    def start(self) -> None:
+        """Poll, publish and serve on threads from now on."""
+        if self.server:
+            self.server.start()
+        self.agent.start()
+
+    def stop(self) -> None:
+        """Retire everything and end, within the promised time; safe twice."""
+        self.agent.stop(STOP_WITHIN)
+        if self.server:
+            self.server.stop()

@@ -1,0 +1,168 @@
+"""One sink's thread: keeps the newest readings and sends them at the sink's pace."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from sidecar.errors import SinkError
+from sidecar.log import Changes
+from sidecar.reading import Identity, Reading
+from sidecar.sinks.base import Sink
+from sidecar.telemetry import Telemetry
+
+
+class Publisher:
+    """Takes readings from the loop without ever making it wait.
+
+    Only the newest reading of each worker is kept: what could not be sent is dropped
+    and counted, never sent late. ``turn`` does by hand what the thread does.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        telemetry: Telemetry,
+        changes: Changes,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sink = sink
+        self.last_error: str | None = None
+        self.last_success: float | None = None
+        self._telemetry = telemetry
+        self._changes = changes
+        self._clock = clock
+        self._pending: dict[Identity, Reading] = {}
+        self._leaving: set[Identity] = set()
+        self._published: set[Identity] = set()
+        self._due = 0.0
+        self._stopping = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def offer(self, readings: Iterable[Reading]) -> None:
+        """Readings to publish; they replace older ones of the same workers."""
+        with self._changed:
+            for reading in readings:
+                self._pending[reading.identity] = reading
+                self._leaving.discard(reading.identity)
+            self._changed.notify()
+
+    def retire(self, identities: Iterable[Identity]) -> None:
+        """Workers whose series are to be taken away."""
+        with self._changed:
+            for identity in identities:
+                self._pending.pop(identity, None)
+                if identity in self._published:
+                    self._leaving.add(identity)
+            self._changed.notify()
+
+    def turn(self) -> None:
+        """Take away what is to go, then publish if that is due."""
+        with self._changed:
+            leaving, self._leaving = self._leaving, set()
+            readings: list[Reading] = []
+            now = self._clock()
+            if self._pending and now >= self._due:
+                readings = list(self._pending.values())
+                self._pending = {}
+                self._due = _next_due(self._due, self.sink.interval, now)
+        if leaving:
+            self._retire(leaving)
+        if readings:
+            self._publish(readings)
+
+    def start(self) -> None:
+        """Publish on a thread from now on."""
+        name = f"sidecar-{self.sink.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Retire everything that was published, and end; does not wait.
+
+        Safe without ``start`` and twice.
+        """
+        with self._changed:
+            self._stopping = True
+            self._pending.clear()
+            self._leaving |= self._published
+            self._changed.notify()
+        if self._thread is None:
+            self.turn()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the end after ``stop``, so many seconds; whether it came."""
+        if self._thread is None:
+            return True
+        self._thread.join(max(0.0, timeout))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._leaving or self._is_due()) and not self._stopping:
+                    self._changed.wait(self._patience())
+                stopping = self._stopping
+            self.turn()
+            if stopping:
+                return
+
+    def _is_due(self) -> bool:
+        return bool(self._pending) and self._clock() >= self._due
+
+    def _patience(self) -> float | None:
+        return max(0.0, self._due - self._clock()) if self._pending else None
+
+    def _publish(self, readings: list[Reading]) -> None:
+        self._published |= {reading.identity for reading in readings}
+        telemetry, name = self._telemetry, self.sink.name
+        try:
+            with telemetry.publish_seconds.labels(name).time(), _translating():
+                self.sink.publish(readings)
+        except SinkError as error:
+            telemetry.publishes.labels(name, "failed").inc()
+            telemetry.dropped.labels(name, error.reason).inc(len(readings))
+            self._say_failed("publish", error)
+            return
+        telemetry.publishes.labels(name, "ok").inc()
+        self.last_error, self.last_success = None, self._clock()
+        self._changes.say(name, "ok", "info", f"publishing to {name}", sink=name)
+
+    def _retire(self, identities: set[Identity]) -> None:
+        self._published -= identities
+        try:
+            with _translating():
+                self.sink.retire(sorted(identities, key=lambda i: (i.worker, i.tag)))
+        except SinkError as error:
+            self._say_failed("retire", error)
+
+    def _say_failed(self, what: str, error: SinkError) -> None:
+        self.last_error = str(error)
+        reason = f"{what} {error.reason}"
+        name = self.sink.name
+        text = f"{name}: cannot {what}: {error}"
+        self._changes.say(name, reason, "warning", text, sink=name, reason=error.reason)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """A fault of a sink's own must not end its thread: it is the sink's trouble."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except Exception as error:
+        msg = f"a fault in the sink, {type(error).__name__}: {error}"
+        raise SinkError(msg, reason="fault") from error
+
+
+def _next_due(due: float, interval: float, now: float) -> float:
+    """The next time on the schedule after ``now``; missed ones are skipped."""
+    if interval <= 0:
+        return now
+    if now - due > interval:
+        return now + interval
+    return due + interval

@@ -1,0 +1,133 @@
+"""Recorded traces: a CSV file with one row a poll."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from sidecar.engines.base import GENERATION_TOKENS, PREEMPTIONS, PROMPT_TOKENS
+from sidecar.errors import TraceError
+from sidecar.sample import Sample, Series
+
+TIME = "t_s"
+FINISHED = "request_success_total"
+RUNNING = "num_requests_running"
+WAITING = "num_requests_waiting"
+KV_USAGE = "kv_cache_usage_perc"
+_COUNTERS = {
+    "generation_tokens_total": GENERATION_TOKENS,
+    "prompt_tokens_total": PROMPT_TOKENS,
+    "preemptions_total": PREEMPTIONS,
+}
+COLUMNS = (TIME, FINISHED, RUNNING, WAITING, KV_USAGE, *_COUNTERS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One poll: when, and what it gave; None: the poll failed."""
+
+    time: float
+    sample: Sample | None
+
+
+def read(path: Path) -> Iterator[Row]:
+    """The rows of a trace, in order. Columns beyond ours are ignored.
+
+    Raises:
+        TraceError: with file, line and column.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from _rows(path, csv.DictReader(file, strict=True))
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise TraceError(f"{path}: not UTF-8 text; a trace is a CSV file") from None
+
+
+def row(time: float, sample: Sample | None) -> dict[str, str]:
+    """One row to write; what the worker does not export stays empty."""
+    values: dict[str, float | None] = {TIME: round(time, 3)}
+    if sample is not None:
+        values |= {
+            FINISHED: sample.completed_total,
+            RUNNING: sample.running,
+            WAITING: sample.waiting,
+            KV_USAGE: sample.kv_usage,
+        }
+        values |= {column: sample.total(ours) for column, ours in _COUNTERS.items()}
+    found = ((column, values.get(column)) for column in COLUMNS)
+    return {column: "" if v is None else f"{v:.15g}" for column, v in found}
+
+
+def _rows(path: Path, lines: csv.DictReader[str]) -> Iterator[Row]:
+    try:
+        present = lines.fieldnames or ()
+        missing = [column for column in COLUMNS if column not in present]
+        if missing:
+            msg = f"{path}, line 1: no column {missing[0]}; a trace has"
+            raise TraceError(f"{msg} {', '.join(COLUMNS)}")
+        last = float("-inf")
+        for fields in lines:
+            cells = _Cells(path, lines.line_num, fields)
+            time = cells.required(TIME)
+            if time <= last:
+                raise cells.wrong(TIME, "is not later than the row before")
+            last = time
+            yield Row(time, cells.sample(time))
+    except csv.Error as error:
+        raise TraceError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Cells:
+    path: Path
+    line: int
+    fields: dict[str, str | None]
+
+    def sample(self, time: float) -> Sample | None:
+        """The sample of the row; None where it records a failed poll."""
+        finished, running = self.number(FINISHED), self.number(RUNNING)
+        if finished is None and running is None:
+            return None
+        counters: dict[str, Series] = {
+            ours: {(): value}
+            for column, ours in _COUNTERS.items()
+            if (value := self.number(column)) is not None
+        }
+        return Sample(
+            at=time,
+            engine="trace",
+            model_name=self.path.stem,
+            running=self.required(RUNNING),
+            finished={(): self.required(FINISHED)},
+            waiting=self.number(WAITING),
+            counters=counters,
+            kv_usage=self.number(KV_USAGE),
+        )
+
+    def required(self, column: str) -> float:
+        value = self.number(column)
+        if value is None:
+            raise self.wrong(column, "is empty")
+        return value
+
+    def number(self, column: str) -> float | None:
+        text = self.fields[column]
+        if text is None:
+            raise self.wrong(column, "is missing: the row is too short")
+        if not text.strip():
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            raise self.wrong(column, f"is {text!r}, not a number") from None
+        if not isfinite(value) or value < 0:
+            raise self.wrong(column, f"is {text!r}, not a finite number from 0 up")
+        return value
+
+    def wrong(self, column: str, reason: str) -> TraceError:
+        return TraceError(f"{self.path}, line {self.line}, column {column}: {reason}")

@@ -1,0 +1,108 @@
+"""One worker as the agent sees it: its page, its pipeline, how the last polls went."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+
+from sidecar import engines, estimators
+from sidecar.errors import ScrapeError
+from sidecar.http_page import HttpPage, tls_context
+from sidecar.pipeline import Pipeline
+from sidecar.reading import Identity, Values
+from sidecar.sample import Sample
+from sidecar.scrape import Scraper
+from sidecar.settings import Settings
+from sidecar.states import State
+from sidecar.target import Target
+
+Clock = Callable[[], float]
+
+
+class Worker:
+    """Polls one target and keeps what the last poll gave.
+
+    Attributes:
+        values: of the last poll.
+        error: why the last poll failed; None: it did not.
+        last_success: monotonic time of the last good poll, seconds; None: none yet.
+        failures: polls that failed since then.
+        identity: under which it was last published.
+    """
+
+    def __init__(
+        self, target: Target, settings: Settings, clock: Clock = time.monotonic
+    ) -> None:
+        self.target = target
+        self.values = Values(State.UNREACHABLE)
+        self.error: ScrapeError | None = None
+        self.last_success: float | None = None
+        self.failures = 0
+        self.identity: Identity | None = None
+        self._settings = settings
+        self._clock = clock
+        self._scraper = scraper(target, settings, clock)
+        self.pipeline = Pipeline(
+            estimators.build(settings, target.max_concurrency),
+            multiplier=settings.multiplier,
+            minimum=settings.minimum,
+            longest_gap=settings.longest_gap,
+        )
+
+    @property
+    def sample(self) -> Sample | None:
+        """The last good sample."""
+        return self.pipeline.previous
+
+    @property
+    def state(self) -> State:
+        """What the worker is doing, as of the last poll."""
+        return self.values.state
+
+    def poll(self) -> None:
+        """Read the worker once. A failed poll keeps the baseline."""
+        try:
+            sample = self._scraper.read()
+        except ScrapeError as error:
+            self.failures += 1
+            self.error = error
+            self.values = Values(State.UNREACHABLE)
+            return
+        self.failures, self.error, self.last_success = 0, None, sample.at
+        self.values = self.pipeline.advance(sample)
+
+    def move(self, target: Target) -> None:
+        """The same worker at another place, or with other limits; go on learning."""
+        if target.place != self.target.place or target.scheme != self.target.scheme:
+            self._scraper.http.close()
+            self._scraper = scraper(target, self._settings, self._clock)
+            self.failures = 0
+        self.target = target
+        self.pipeline.use(estimators.build(self._settings, target.max_concurrency))
+
+    def abort(self) -> None:
+        """End a read under way, from any thread."""
+        self._scraper.http.abort()
+
+
+def scraper(
+    target: Target, settings: Settings, clock: Clock = time.monotonic
+) -> Scraper:
+    """What reads the target, as configured."""
+    tls: ssl.SSLContext | None = None
+    if target.scheme == "https":
+        ca_file = settings.tls_ca_file
+        tls = tls_context(
+            str(ca_file) if ca_file else None, skip_verify=settings.tls_skip_verify
+        )
+    token = settings.bearer_token
+    http = HttpPage(
+        target,
+        limit=settings.scrape_limit,
+        token=token.get_secret_value() if token else None,
+        tls=tls,
+        clock=clock,
+    )
+    path = target.path or settings.metrics_path
+    return Scraper(http, engines.load(settings.engine), path)
