@@ -11,10 +11,10 @@ from functools import partial
 
 from structlog.typing import FilteringBoundLogger
 
-from sidecar import discovery, naming
+from sidecar import discovery, naming, tag
 from sidecar.discovery import Discovered, Source
 from sidecar.log import Changes
-from sidecar.reading import Reading
+from sidecar.reading import Identity, Reading
 from sidecar.sample import Sample
 from sidecar.schedule import next_tick
 from sidecar.settings import Settings
@@ -23,7 +23,7 @@ from sidecar.states import State
 from sidecar.target import Target
 from sidecar.telemetry import Telemetry
 from sidecar.together import together
-from sidecar.worker import Worker, scraper
+from sidecar.worker import Worker, read_once
 
 AWAY_POLLS = 3
 """Failed polls in a row after which a worker may have moved."""
@@ -80,7 +80,7 @@ class Agent:
 
     def tick(self) -> list[Reading]:
         """Look for workers if that is due, poll all, hand the readings on."""
-        if not self.discovered.final and self._clock() >= self._look_at:
+        if self._is_time_to_look():
             self._look()
         together([partial(self._poll, worker) for worker in self.workers])
         readings = self._readings()
@@ -124,6 +124,9 @@ class Agent:
             worker.abort()
         if self._thread is not None:
             self._thread.join(timeout / 4)
+        if self._thread is None or not self._thread.is_alive():
+            for worker in self.workers:
+                worker.close()
         for publisher in self.publishers:
             publisher.stop()
         for publisher in self.publishers:
@@ -135,6 +138,13 @@ class Agent:
         with self._telemetry.poll_seconds.time():
             worker.poll()
 
+    def _is_time_to_look(self) -> bool:
+        if self.discovered.final or self._clock() < self._look_at:
+            return False
+        # A worker that just failed may be moving: found now, it would be taken for
+        # another one.
+        return not any(0 < w.failures < AWAY_POLLS for w in self.workers)
+
     def _look(self) -> None:
         known = {worker.target.place: worker for worker in self.workers}
 
@@ -142,7 +152,7 @@ class Agent:
             worker = known.get(target.place)
             if worker and worker.sample and worker.failures == 0:
                 return worker.sample
-            return scraper(target, self.settings, self._clock).read()
+            return read_once(target, self.settings)
 
         self.discovered = discovery.discover(self._sources(), probe)
         self._reconcile(self.discovered.targets)
@@ -190,11 +200,25 @@ class Agent:
                 self._retire(worker)
             if worker.state in {State.BASELINE, State.UNREACHABLE}:
                 continue
+            if worker.identity is None:
+                self._say_tag(identity)
             worker.identity = identity
             estimate = worker.pipeline.estimate
             method = estimate.method if estimate else ""
             readings.append(Reading(identity, self._wall(), worker.values, method))
         return readings
+
+    def _say_tag(self, identity: Identity) -> None:
+        """Say where a tag is not what an operator would make of the model's name."""
+        name, used = identity.model_name, identity.tag
+        if self.settings.tag or self.settings.model_identifier:
+            return
+        if not name.strip():
+            text = f"{identity.worker} names no model: its tag is {used}"
+            self._log.warning(f"{text}; set SIDECAR_TAG")
+        elif used != tag.sanitize(name):
+            text = f"the model {name!r} has the tag {used}, with a hash"
+            self._log.warning(f"{text}: another model's name gives the same tag")
 
     def _retire_the_away(self) -> None:
         for worker in list(self.workers):
@@ -205,6 +229,7 @@ class Agent:
                 self._retire(worker)
                 if not self.discovered.final:
                     self.workers.remove(worker)
+                    worker.close()
                     self._look_at = self._clock()
                     self._changes.forget(worker.target.url)
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 from sidecar import __version__
 from sidecar.errors import SettingsError, SidecarError
@@ -30,6 +31,32 @@ COMMANDS = {
 
 def run(arguments: Sequence[str], stop: StopRequest) -> int:
     """Run one command; the result is the exit status."""
+    try:
+        status = _run(arguments, stop)
+    except BrokenPipeError:
+        status = OK
+    lost = [_flush(stream) for stream in (sys.stdout, sys.stderr) if stream][0]
+    # The daemon has counted what it could not write.
+    if lost and "run" not in arguments:
+        print(f"capacity-sidecar: standard output: {lost}", file=sys.stderr)
+        return FAILED
+    return status
+
+
+def _flush(stream: TextIO) -> str | None:
+    """Flush now, since at exit it is too late to say why that fails.
+
+    Whoever reads from a pipe and closes it has seen enough: that is no failure.
+    """
+    try:
+        stream.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return None if isinstance(error, BrokenPipeError) else error.strerror
+    return None
+
+
+def _run(arguments: Sequence[str], stop: StopRequest) -> int:
     parser = argparse.ArgumentParser(
         prog="capacity-sidecar",
         description="Tells an autoscaler how many requests per second an LLM worker "
@@ -59,8 +86,4 @@ def run(arguments: Sequence[str], stop: StopRequest) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing is left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
     return status

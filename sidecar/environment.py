@@ -22,7 +22,7 @@ _SERVICE_LINK = re.compile(
     r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
 _SERVICE_URL = re.compile(r"(?:tcp|udp|sctp)://")
-_USERINFO = re.compile(r"//[^/@\s]*@")
+_BEFORE_AT = re.compile(r"(?<!\S)\S+@")
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,10 @@ def _is_service_link(name: str, value: str) -> bool:
 
 
 def _value(name: str, raw: str, variable: Variable) -> str | None:
+    try:
+        raw.encode()
+    except UnicodeEncodeError:
+        raise SettingsError(f"{name}: the value is not UTF-8 text") from None
     if name != variable.name:
         try:
             return Path(raw.strip()).read_text(encoding="utf-8").rstrip("\r\n") or None
@@ -119,7 +123,7 @@ def _value(name: str, raw: str, variable: Variable) -> str | None:
             msg = f"{name}={raw!r}: the file cannot be read: {reason}"
             raise SettingsError(msg) from None
     if variable.is_secret:
-        return raw or None
+        return raw.rstrip("\r\n") or None
     text = raw.strip()
     # Env files of container engines keep the quotes.
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
@@ -134,8 +138,9 @@ def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else "see capacity-sidecar config"
+    endings = [each.removeprefix(PREFIX) for each in known]
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), endings, n=1)
+    hint = f"did you mean {PREFIX}{near[0]}?" if near else "see capacity-sidecar config"
     return f"{name} is not a setting; {hint}"
 
 
@@ -166,5 +171,12 @@ def _example(variable: Variable) -> str | None:
 
 
 def masked(text: str) -> str:
-    """The text with users and passwords in URLs hidden."""
-    return _USERINFO.sub("//***@", text)
+    """The text with users and passwords hidden, in URLs and in what lacks a scheme."""
+    return _BEFORE_AT.sub(_without_user, text)
+
+
+def _without_user(match: re.Match[str]) -> str:
+    start, slashes, _ = match[0].partition("//")
+    if slashes:
+        return f"{start}//***@"
+    return "***@" if ":" in match[0] else match[0]

@@ -17,9 +17,10 @@ Labels = tuple[tuple[str, str], ...]
 
 _PAIR = r'[a-zA-Z_]\w*\s*=\s*"(?:[^"\\]|\\.)*"'
 _LABELS = re.compile(rf"\{{\s*(?:{_PAIR}(?:\s*,\s*{_PAIR})*\s*,?\s*)?\}}")
-_VALUE = r"\S+(?:\s+-?\d+(?:\.\d+)?)?\s*(?:#.*)?"
-_LINE = re.compile(rf"[a-zA-Z_:][\w:]*(?:{_LABELS.pattern}\s*|\s+){_VALUE}$")
-_NAME = re.compile(r"^([a-zA-Z_:][\w:]*)[{ \t]", re.MULTILINE)
+_VALUE = r"[+-]?(?:\.?\d|nan|inf)\S*(?:\s+-?\d+(?:\.\d+)?)?\s*(?:#.*)?"
+_LINE = re.compile(
+    rf"([a-z_:][\w:]*)(?:{_LABELS.pattern}\s*|\s+){_VALUE}$", re.IGNORECASE
+)
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
@@ -94,7 +95,8 @@ class Page:
 
     def names(self) -> list[str]:
         """The distinct sample names, in page order. Reads the whole page."""
-        return list(dict.fromkeys(_NAME.findall(self._text)))
+        matches = (_LINE.match(line.strip()) for line in self._text.split("\n"))
+        return list(dict.fromkeys(match[1] for match in matches if match))
 
     def malformed_lines(self) -> int:
         """How many lines no reader could make sense of. Reads the whole page."""

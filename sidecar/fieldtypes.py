@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import ssl
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 _DURATION = re.compile(r"(\d+\.?\d*(?:e\d+)?|\.\d+)\s*(ms|s|m|h|)", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_HEADER_TEXT = re.compile(r"[ -~]*")
 
 
 def seconds(value: object) -> float:
@@ -84,9 +86,19 @@ def _http_url(value: str) -> str:
     return value.rstrip("/")
 
 
-def _readable(value: Path) -> Path:
+def _token(value: SecretStr | None) -> SecretStr | None:
+    if value is not None and not _HEADER_TEXT.fullmatch(value.get_secret_value()):
+        msg = "holds a line break or another character that no HTTP header takes"
+        raise ValueError(msg)
+    return value
+
+
+def _certificates(value: Path) -> Path:
     try:
-        value.read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(value)
+    except ssl.SSLError:
+        msg = "holds no certificates in PEM"
+        raise ValueError(msg) from None
     except OSError as error:
         msg = f"cannot be read: {error.strerror or error}"
         raise ValueError(msg) from None
@@ -99,4 +111,5 @@ Port = Annotated[int, BeforeValidator(_port)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 LabelMap = Annotated[dict[str, str], BeforeValidator(_labels)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
-ReadableFile = Annotated[Path, AfterValidator(_readable)]
+Token = Annotated[SecretStr | None, AfterValidator(_token)]
+CertificateFile = Annotated[Path, AfterValidator(_certificates)]

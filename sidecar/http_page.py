@@ -27,6 +27,7 @@ LARGEST_BODY = 16 * 1024 * 1024
 MOST_REDIRECTS = 3
 
 _CHUNK = 64 * 1024
+_BOTH_FAMILIES = ("127.0.0.1", "::1")
 _STALE = (RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
@@ -134,7 +135,18 @@ class HttpPage:
         host, port = self.target.host, self.target.port
         if self.target.scheme == "https":
             return HTTPSConnection(host, port, timeout=self._limit, context=self._tls)
-        return HTTPConnection(host, port, timeout=self._limit)
+        # Many a container's hosts file gives localhost one address family only.
+        names = [host, *_BOTH_FAMILIES] if host == "localhost" else [host]
+        for name in names:
+            connection = HTTPConnection(name, port, timeout=self._limit)
+            try:
+                connection.connect()
+            except ConnectionRefusedError:
+                if name == names[-1]:
+                    raise
+            else:
+                break
+        return connection
 
     def _redirected(self, path: str, response: HTTPResponse) -> str:
         response.read(_CHUNK)

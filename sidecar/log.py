@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
@@ -37,7 +38,7 @@ def logger(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLo
     else:
         processors.append(structlog.processors.JSONRenderer())
     bound: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(stream),
+        _Lines(stream),
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
@@ -55,6 +56,16 @@ def _secrets(settings: Settings) -> list[str]:
             if value:
                 found.append(value.get_secret_value())
     return found
+
+
+class _Lines(structlog.PrintLogger):
+    """Lines are lost where the stream takes none: a full disk must not end the loop."""
+
+    def msg(self, message: str) -> None:
+        with contextlib.suppress(OSError):
+            super().msg(message)
+
+    debug = info = warning = error = critical = exception = msg
 
 
 class _Redactor:

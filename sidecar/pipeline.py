@@ -28,12 +28,11 @@ class Pipeline:
     multiplier: float = 1.0
     minimum: float = 0.0
     longest_gap: float = 60.0
-    previous: Sample | None = None
-    interval: Interval | None = None
-    _learning: Learning[Any] | None = None
-    _flow: Flow = field(default_factory=Flow)
-    _quiet: Quiet = field(default_factory=Quiet)
-    _service_time: float | None = None
+    previous: Sample | None = field(default=None, init=False)
+    _learning: Learning[Any] | None = field(default=None, init=False)
+    _flow: Flow = field(default_factory=Flow, init=False)
+    _quiet: Quiet = field(default_factory=Quiet, init=False)
+    _service_time: float | None = field(default=None, init=False)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -49,10 +48,10 @@ class Pipeline:
 
     def advance(self, sample: Sample) -> Values:
         """The values after one more sample."""
+        if self.previous and _is_another_worker(self.previous, sample):
+            self.previous = self._learning = None
         interval = self._since_previous(sample)
-        previous, self.previous, self.interval = self.previous, sample, interval
-        if previous is None or _is_another_worker(previous, sample):
-            self._learning = None
+        self.previous = sample
         if sample.sleeping:
             self._flow, self._quiet = Flow(), Quiet()
             return Values(State.SLEEPING)

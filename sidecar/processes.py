@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -106,8 +106,11 @@ def listening_ports(proc: Path = PROC) -> list[int]:
 
 
 def _kind(arguments: Sequence[str]) -> str | None:
-    names = [os.path.basename(text) for text in arguments[:3]]
-    if "vllm" in names and "serve" in arguments[: names.index("vllm") + 2]:
+    program, *rest = arguments
+    if os.path.basename(program).startswith("python"):
+        rest = list(dropwhile(lambda text: text.startswith("-"), rest))
+        program, *rest = rest or [program]
+    if os.path.basename(program) == "vllm" and rest[:1] == ["serve"]:
         return "vllm serve"
     for flag, module in pairwise(arguments):
         if flag == "-m" and (

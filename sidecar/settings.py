@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     Field,
-    SecretStr,
     model_validator,
 )
 from pydantic_settings import (
@@ -24,12 +23,13 @@ from pydantic_settings import (
 from sidecar import engines, estimators, sinks, tag, target
 from sidecar.estimators.rate import AGGREGATIONS
 from sidecar.fieldtypes import (
+    CertificateFile,
     LabelMap,
     Names,
     Port,
     Positive,
-    ReadableFile,
     Seconds,
+    Token,
 )
 from sidecar.reading import OWN_LABELS
 from sidecar.sinks.options import PushgatewaySettings
@@ -132,10 +132,10 @@ class Settings(BaseSettings):
         description="The page's path, where it is not `/metrics`.",
         examples=["/prometheus/metrics"],
     )
-    bearer_token: SecretStr | None = Field(
+    bearer_token: Token = Field(
         None, description="Token that the worker's page asks for."
     )
-    tls_ca_file: ReadableFile | None = Field(
+    tls_ca_file: CertificateFile | None = Field(
         None, description="Certificates to trust for an https worker, in PEM."
     )
     tls_skip_verify: bool = Field(

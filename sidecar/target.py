@@ -69,6 +69,10 @@ def parse(text: str, origin: str = "") -> Target:
         ValueError: it is none of these; the message says what is wrong.
     """
     example = "write http://127.0.0.1:8000/metrics, 127.0.0.1:8000 or 8000"
+    # First: the other messages show the text.
+    if "@" in text.partition("?")[0]:
+        msg = "a target has a user or password in it; use SIDECAR_BEARER_TOKEN"
+        raise ValueError(msg)
     if text.isascii() and text.isdigit():
         text = f"localhost:{text}"
     if "://" not in text:
@@ -84,9 +88,6 @@ def parse(text: str, origin: str = "") -> Target:
         raise ValueError(msg) from None
     if url.scheme not in {"http", "https"} or not url.hostname:
         msg = f"{text!r} is not an address; {example}"
-        raise ValueError(msg)
-    if url.username is not None or url.password is not None:
-        msg = "a target has a user or password in it; use SIDECAR_BEARER_TOKEN"
         raise ValueError(msg)
     if port_number == 0:
         msg = f"{text!r} has port 0; {example}"

@@ -79,7 +79,8 @@ def _rows(path: Path, lines: csv.DictReader[str]) -> Iterator[Row]:
             last = time
             yield Row(time, cells.sample(time))
     except csv.Error as error:
-        raise TraceError(f"{path}, line {lines.line_num}: {error}") from None
+        # The reader counts a line when it is through with it.
+        raise TraceError(f"{path}, line {lines.line_num + 1}: {error}") from None
 
 
 @dataclass(frozen=True)

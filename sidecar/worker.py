@@ -81,9 +81,26 @@ class Worker:
         self.target = target
         self.pipeline.use(estimators.build(self._settings, target.max_concurrency))
 
+    def close(self) -> None:
+        """Close the connection; the next poll opens another."""
+        self._scraper.http.close()
+
     def abort(self) -> None:
         """End a read under way, from any thread."""
         self._scraper.http.abort()
+
+
+def read_once(target: Target, settings: Settings) -> Sample:
+    """One sample of a target that is not watched.
+
+    Raises:
+        ScrapeError: no usable answer.
+    """
+    reader = scraper(target, settings)
+    try:
+        return reader.read()
+    finally:
+        reader.http.close()
 
 
 def scraper(

@@ -15,7 +15,7 @@ from sidecar.sample import Sample
 from sidecar.settings import Settings
 from sidecar.signals import StopRequest
 from sidecar.target import Target
-from sidecar.worker import scraper
+from sidecar.worker import read_once
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     samples: dict[Target, Sample] = {}
 
     def probe(candidate: Target) -> Sample:
-        samples[candidate] = scraper(candidate, settings).read()
+        samples[candidate] = read_once(candidate, settings)
         return samples[candidate]
 
     found = discovery.discover(discovery.sources(settings, os.environ), probe)

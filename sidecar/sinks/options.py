@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from sidecar.fieldtypes import HttpUrl, Seconds
+from sidecar.fieldtypes import HttpUrl, Seconds, Token
 
 
 class PushgatewaySettings(BaseModel):
@@ -32,7 +32,7 @@ class PushgatewaySettings(BaseModel):
     password: SecretStr | None = Field(
         None, description="Password for basic authentication."
     )
-    bearer_token: SecretStr | None = Field(
+    bearer_token: Token = Field(
         None, description="Token to send instead of a user name and password."
     )
 

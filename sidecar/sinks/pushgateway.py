@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TAKEN = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED})
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_EXCERPT = 200
+_EXCERPT = 1000
 
 
 class PushgatewaySink:
