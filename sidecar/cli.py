@@ -35,7 +35,8 @@ def run(arguments: Sequence[str], stop: StopRequest) -> int:
         status = _run(arguments, stop)
     except BrokenPipeError:
         status = OK
-    lost = [_flush(stream) for stream in (sys.stdout, sys.stderr) if stream][0]
+    lost = _flush(sys.stdout)
+    _flush(sys.stderr)
     # The daemon has counted what it could not write.
     if lost and "run" not in arguments:
         print(f"capacity-sidecar: standard output: {lost}", file=sys.stderr)
@@ -43,11 +44,13 @@ def run(arguments: Sequence[str], stop: StopRequest) -> int:
     return status
 
 
-def _flush(stream: TextIO) -> str | None:
+def _flush(stream: TextIO | None) -> str | None:
     """Flush now, since at exit it is too late to say why that fails.
 
     Whoever reads from a pipe and closes it has seen enough: that is no failure.
     """
+    if stream is None:
+        return None
     try:
         stream.flush()
     except OSError as error:

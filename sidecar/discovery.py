@@ -93,8 +93,10 @@ def sources(
     usual = tuple(target.local(port, f"port {port}") for port in USUAL_PORTS)
     yield Source("usual ports", usual)
     if settings.discovery == "ports":
-        own = target.parse(settings.listen).port if settings.listen != "off" else None
-        found = [port for port in ports() if port not in {*USUAL_PORTS, own}]
+        known = {*USUAL_PORTS}
+        if settings.listen != "off":
+            known.add(target.listen_address(settings.listen)[1])
+        found = [port for port in ports() if port not in known]
         listening = tuple(target.local(port, "listening port") for port in found)
         yield Source("listening ports", listening)
 

@@ -41,6 +41,14 @@ class Page:
             msg = f"the body is {kind}, not Prometheus text; it starts with"
             raise NotExposition(f"{msg} {body.lstrip()[:40]!r}")
         self._text = "\n" + body
+        self._lines: dict[str, list[str]] = {}
+
+    def look_for(self, names: tuple[str, ...]) -> None:
+        """Find the lines of all these names in one pass, before ``samples`` asks."""
+        lines: dict[str, list[str]] = {name: [] for name in names}
+        for name, rest in _lines_of(names).findall(self._text):
+            lines[name].append(rest)
+        self._lines |= lines
 
     def samples(self, name: str) -> list[tuple[Labels, float]]:
         """All samples called exactly ``name``, in page order.
@@ -50,19 +58,10 @@ class Page:
         Raises:
             MalformedSample: a line that starts with the name cannot be read.
         """
-        found: list[tuple[Labels, float]] = []
-        text, needle = self._text, "\n" + name
-        at = text.find(needle)
-        while at >= 0:
-            start = at + len(needle)
-            end = text.find("\n", start)
-            rest = text[start : end if end >= 0 else len(text)]
-            if rest[:1] in _AFTER_NAME:
-                labels, value = _parse(name, rest)
-                if isfinite(value):
-                    found.append((labels, value))
-            at = text.find(needle, start)
-        return found
+        if name not in self._lines:
+            self.look_for((name,))
+        parsed = (_parse(name, rest) for rest in self._lines[name])
+        return [(labels, value) for labels, value in parsed if isfinite(value)]
 
     def has(self, name: str) -> bool:
         """Whether a sample is called exactly ``name``."""
@@ -104,6 +103,26 @@ class Page:
         return sum(
             1 for line in lines if line and line[0] != "#" and not _LINE.match(line)
         )
+
+
+@lru_cache(maxsize=64)
+def _lines_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\n({_any_of(set(names))})(?=[ \t{{])([^\n]*)")
+
+
+def _any_of(words: set[str]) -> str:
+    """A pattern for any of the words that looks at each character once.
+
+    Most lines of a page begin alike, so a plain ``a|b|c`` would try them all.
+    """
+    branches = [
+        re.escape(first) + _any_of({w[1:] for w in words if w[:1] == first})
+        for first in sorted({w[0] for w in words if w})
+    ]
+    if not branches:
+        return ""
+    pattern = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+    return f"(?:{pattern})?" if "" in words else pattern
 
 
 def _parse(name: str, rest: str) -> tuple[Labels, float]:

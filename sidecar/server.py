@@ -32,11 +32,9 @@ class Server:
     """
 
     def __init__(self, listen: str, routes: Routes) -> None:
-        host, _, port = listen.rpartition(":")
-        host = host.strip("[]") or "localhost"
         try:
-            self._server = _server(host, int(port), routes)
-        except (OSError, OverflowError, ValueError) as error:
+            self._server = _server(*target.listen_address(listen), routes)
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             msg = f"SIDECAR_LISTEN={listen!r} cannot be used: {reason}; choose another"
             hint = "address, 127.0.0.1:9847 say, or off for no page"

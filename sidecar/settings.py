@@ -78,7 +78,7 @@ def _poll(value: float) -> float:
 
 def _address(value: str) -> str:
     if value != "off":
-        target.parse(value)
+        target.listen_address(value)
     return value
 
 

@@ -57,6 +57,20 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def listen_address(text: str) -> tuple[str, int]:
+    """Host and port to listen on; port 0 is any free one.
+
+    Raises:
+        ValueError: it is not ``host:port``.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        msg = "is not host:port; write 127.0.0.1:9846 or 0.0.0.0:9846, or off"
+        raise ValueError(msg)
+    return host, int(port)
+
+
 def local(port: int, origin: str, **more: float | str | None) -> Target:
     """The page on a port of this machine, whatever address family it listens on."""
     return Target("http", "localhost", port, origin=origin, **more)  # type: ignore[arg-type]

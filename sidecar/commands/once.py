@@ -25,14 +25,19 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     settings = environment.load().settings
     discovery.refuse_bad_variables(settings, os.environ)
     used = [sinks.build(name, settings) for name in sinks.chosen(settings)]
-    agent = Agent(settings, [], Telemetry(), log.logger(settings))
-    agent.tick()
-    if not agent.workers:
-        print("no worker found; capacity-sidecar check tells more", file=sys.stderr)
-        return 1
-    if stop.wait(settings.poll_interval):
-        return 0
-    readings = agent.tick()
+    # What the log would say is said below.
+    quiet = settings.model_copy(update={"log_level": "error"})
+    agent = Agent(settings, [], Telemetry(), log.logger(quiet))
+    try:
+        agent.tick()
+        if not agent.workers:
+            print("no worker found; capacity-sidecar check tells more", file=sys.stderr)
+            return 1
+        if stop.wait(settings.poll_interval):
+            return 0
+        readings = agent.tick()
+    finally:
+        agent.stop(0.0)
     failed = False
     for reading in readings if options.output == "json" else ():
         print(report.as_json(reading))

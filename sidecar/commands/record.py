@@ -6,13 +6,15 @@ import argparse
 import csv
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from sidecar import environment, fieldtypes, target, trace
 from sidecar.errors import ScrapeError, SettingsError, TraceError
-from sidecar.sample import Sample
 from sidecar.schedule import next_tick
+from sidecar.scrape import Scraper
 from sidecar.signals import StopRequest
+from sidecar.trace import Row
 from sidecar.worker import scraper
 
 
@@ -31,35 +33,39 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         limit = fieldtypes.seconds(options.seconds) if options.seconds else None
     except ValueError as error:
         raise SettingsError(str(error)) from None
+    rows = failures = 0
     try:
-        file = options.output.open("w", encoding="utf-8", newline="")
+        with options.output.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, trace.COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            for row in _polls(worker, settings.poll_interval, limit, stop):
+                rows, failures = rows + 1, failures + (row.sample is None)
+                writer.writerow(trace.row(row.time, row.sample))
+                file.flush()
     except OSError as error:
         raise TraceError(f"{options.output}: {error.strerror or error}") from None
-    rows = failures = 0
-    with file:
-        writer = csv.DictWriter(file, trace.COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        started = time.monotonic()
-        while True:
-            sample: Sample | None = None
-            try:
-                sample = worker.read()
-            except ScrapeError as error:
-                failures += 1
-                if failures == 1:
-                    print(f"no reading: {error}", file=sys.stderr)
-            at = (sample.at if sample else time.monotonic()) - started
-            try:
-                writer.writerow(trace.row(at, sample))
-                file.flush()
-            except OSError as error:
-                raise TraceError(f"{options.output}: {error.strerror}") from None
-            rows += 1
-            now = time.monotonic()
-            due = next_tick(started, settings.poll_interval, now)
-            if limit is not None and due - started > limit:
-                break
-            if stop.wait(due - now):
-                break
+    finally:
+        worker.http.close()
     print(f"{options.output}: {rows} polls, {failures} failed", file=sys.stderr)
     return 1 if failures == rows else 0
+
+
+def _polls(
+    worker: Scraper, interval: float, limit: float | None, stop: StopRequest
+) -> Iterator[Row]:
+    """Polls in step with the clock, times from the first one on; says what changes."""
+    started, trouble = time.monotonic(), ""
+    while True:
+        try:
+            sample = worker.read()
+            yield Row(sample.at - started, sample)
+            trouble = ""
+        except ScrapeError as error:
+            yield Row(time.monotonic() - started, None)
+            if error.reason != trouble:
+                print(f"no reading: {error}", file=sys.stderr)
+            trouble = error.reason
+        now = time.monotonic()
+        due = next_tick(started, interval, now)
+        if (limit is not None and due - started > limit) or stop.wait(due - now):
+            return

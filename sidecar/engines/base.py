@@ -75,6 +75,7 @@ class Engine:
         Raises:
             NoSamples, MissingCounter, MissingGauge, MalformedSample
         """
+        page.look_for(tuple(self.names(prefix)))
         departures = self._found(page, prefix, self.finished)
         finished = self._merged(departures)
         running = self._first(page, prefix, self.running)

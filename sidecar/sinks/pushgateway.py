@@ -8,7 +8,7 @@ github.com/prometheus/pushgateway.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import requests
+from requests.auth import HTTPBasicAuth
 
 from sidecar.errors import SettingsError, SinkError
 from sidecar.reading import Gauge, Identity, Reading, gauges
@@ -42,12 +43,17 @@ class PushgatewaySink:
         self._job = settings.job
         self._timeout = settings.timeout
         self._session = requests.Session()
+        self._secrets: tuple[str, ...] = ()
         if settings.username and settings.password:
-            password = settings.password.get_secret_value()
-            self._session.auth = (settings.username, password)
+            user, password = settings.username, settings.password.get_secret_value()
+            # requests itself would encode them in Latin-1, and fail for the rest.
+            self._session.auth = HTTPBasicAuth(user.encode(), password.encode())
+            pair = b64encode(f"{user}:{password}".encode()).decode()
+            self._secrets = (pair, password)
         if settings.bearer_token:
             token = settings.bearer_token.get_secret_value()
             self._session.headers["Authorization"] = f"Bearer {token}"
+            self._secrets = (token,)
         host = urlsplit(url).hostname or ""
         # Proxies of the environment are for hosts elsewhere.
         if Target("http", host, 0).is_loopback:
@@ -101,7 +107,10 @@ class PushgatewaySink:
             raise SinkError(msg, reason="unreachable") from None
         if answer.status_code in _TAKEN:
             return
-        excerpt = " ".join(answer.text[:_EXCERPT].split())
+        said = answer.text
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        excerpt = " ".join(said[:_EXCERPT].split())
         msg = f"{self._url} answers {answer.status_code} to {method}: {excerpt}"
         if answer.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             msg += " (set SIDECAR_PUSHGATEWAY_USERNAME and _PASSWORD, or _BEARER_TOKEN)"

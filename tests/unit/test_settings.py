@@ -77,6 +77,7 @@ class TestWrongValues:
             ({"SIDECAR_DISCOVERY": "x"}, "'auto' or 'ports'"),
             ({"SIDECAR_ENABLED": "x"}, "true or false"),
             ({"SIDECAR_LABELS": "job=x"}, "sets itself"),
+            ({"SIDECAR_LISTEN": "9846"}, "write 127.0.0.1:9846"),
             ({"SIDECAR_TARGETS": "a:1,a:1"}, "one worker twice"),
             ({"SIDECAR_TARGETS": "http://u:secret@a:1"}, "user or password"),
             ({"SIDECAR_TARGETS": "a:70000"}, "port from 1 to 65535"),

@@ -1,0 +1,303 @@
+"""The commands in this process; tests/process runs them as a user does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sidecar import cli, trace
+from sidecar.signals import StopRequest
+from sidecar.simulator import PRESETS, Engine, SimulatedWorker
+from tests.unit.http_worker import answer, peer
+from tests.unit.makers import FIXTURES, page
+
+SINE = FIXTURES / "traces" / "vllm-0.32.0-cpu-sine.csv"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIDECAR_POLL_INTERVAL", "100ms")
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedWorker]:
+    with SimulatedWorker(Engine(PRESETS["demo"].shape, "demo/model")) as found:
+        monkeypatch.setenv("SIDECAR_TARGETS", f"127.0.0.1:{found.port}")
+        yield found
+
+
+def run(*arguments: str) -> int:
+    stop = StopRequest()
+    stop.install()
+    try:
+        return cli.run(arguments, stop)
+    finally:
+        stop.uninstall()
+
+
+class TestArguments:
+    @pytest.mark.parametrize("arguments", [[], ["walk"], ["run", "--fast"]])
+    def test_what_is_not_a_command(
+        self, arguments: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as caught:
+            run(*arguments)
+
+        assert caught.value.code == 2
+        assert "usage: capacity-sidecar" in capsys.readouterr().err
+
+    def test_every_command_has_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+        for command in cli.COMMANDS:
+            with pytest.raises(SystemExit) as caught:
+                run(command, "--help")
+            assert caught.value.code == 0
+            assert cli.COMMANDS[command] in capsys.readouterr().out
+
+    def test_the_version(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            run("--version")
+
+        assert capsys.readouterr().out.startswith("capacity-sidecar ")
+
+
+class TestConfig:
+    def test_values_and_origins(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_BEARER_TOKEN", "tok-123")
+        monkeypatch.setenv("SIDECAR_LABELS", "gpu=l4")
+
+        assert run("config") == 0
+
+        out = capsys.readouterr().out
+        rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+        assert rows["SIDECAR_POLL_INTERVAL"] == ["0.1", "environment"]
+        assert rows["SIDECAR_MULTIPLIER"] == ["1", "default"]
+        assert rows["SIDECAR_LABELS"] == ["gpu=l4", "environment"]
+        assert rows["SIDECAR_BEARER_TOKEN"] == ["***", "environment"]
+        assert "tok-123" not in out
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("config", "--output", "json") == 0
+
+        found = json.loads(capsys.readouterr().out)
+        assert found["SIDECAR_POLL_INTERVAL"] == {
+            "value": 0.1,
+            "origin": "SIDECAR_POLL_INTERVAL",
+        }
+
+    def test_the_reference(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("config", "--output", "markdown") == 0
+
+        assert "| `SIDECAR_MULTIPLIER` | `1` |" in capsys.readouterr().out
+
+    def test_a_wrong_setting(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_MULTIPLIER", "0")
+        monkeypatch.setenv("SIDECAR_ENGINE", "x")
+
+        assert run("config") == 2
+
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 2
+        assert all(line.startswith("capacity-sidecar: SIDECAR_") for line in lines)
+
+
+class TestCheck:
+    @pytest.mark.usefixtures("worker")
+    def test_a_worker(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("check") == 0
+
+        out = capsys.readouterr().out
+        assert "taken" in out
+        assert "a vllm worker, model demo/model" in out
+        assert 'num_loaded_models_demo_model{tag="demo_model"' in out
+
+    def test_none(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_TARGETS", "127.0.0.1:9")
+
+        assert run("check") == 1
+
+        out = capsys.readouterr().out
+        assert "nothing listens there" in out
+        assert "nothing for http://127.0.0.1:9" in out
+
+    def test_a_frontend(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        body = page("dynamo-1.6.1-frontend-idle")
+        with peer(lambda _: answer(body)) as found:
+            monkeypatch.setenv("SIDECAR_TARGETS", found.target.address)
+            assert run("check") == 1
+
+        assert "this is a Dynamo frontend" in capsys.readouterr().out
+
+    @pytest.mark.usefixtures("worker")
+    def test_a_sink_that_does_not_answer(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_PUSHGATEWAY_URL", "http://127.0.0.1:9")
+
+        assert run("check") == 1
+
+        assert "FAIL  pushgateway" in capsys.readouterr().out
+
+
+class TestOnce:
+    @pytest.mark.usefixtures("worker")
+    def test_the_exact_readings(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("once", "--dry-run") == 0
+
+        out = capsys.readouterr().out
+        assert "demo/model, idle" in out
+        assert "llm_worker_utilization" in out
+        assert "no capacity yet" in out
+
+    @pytest.mark.usefixtures("worker")
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("once", "--dry-run", "--output", "json") == 0
+
+        found = json.loads(capsys.readouterr().out)
+        assert found["state"] == "idle"
+        assert found["gauges"]["llm_worker_utilization"] == 0.0
+
+    @pytest.mark.usefixtures("worker")
+    def test_it_publishes_unless_told_not_to(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with peer(lambda _: answer("")) as gateway:
+            url = f"http://{gateway.target.address}"
+            monkeypatch.setenv("SIDECAR_PUSHGATEWAY_URL", url)
+            assert run("once", "--dry-run") == 0
+            assert gateway.requests == []
+            assert run("once") == 0
+
+        assert [text.split()[0] for text in gateway.requests] == ["PUT"]
+        assert capsys.readouterr().err == ""
+
+    def test_a_worker_that_does_not_answer(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_TARGETS", "127.0.0.1:9")
+
+        assert run("once") == 1
+
+        assert "127.0.0.1:9 refuses" in capsys.readouterr().err
+
+
+class TestTraces:
+    def test_replay_as_json_has_every_key_in_every_row(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run("replay", str(SINE), "--output", "json") == 0
+
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert len(rows) == len(list(trace.read(SINE)))
+        assert {tuple(row) for row in rows} == {
+            (
+                "t_s",
+                "state",
+                "throughput",
+                "demand",
+                "capacity",
+                "capacity_lower",
+                "capacity_upper",
+                "concurrency_limit",
+                "utilization",
+                "published",
+            )
+        }
+        assert rows[0]["state"] == "baseline"
+        assert rows[0]["capacity"] is None
+        assert {row["state"] for row in rows} == {
+            "baseline",
+            "idle",
+            "serving",
+            "saturated",
+        }
+
+    def test_replay_with_the_seeds_estimator(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("SIDECAR_ESTIMATOR", "rate")
+        monkeypatch.setenv("SIDECAR_MULTIPLIER", "10")
+
+        assert run("replay", str(SINE)) == 0
+
+        last = capsys.readouterr().out.splitlines()[-1].split()
+        # The lumps of single seconds latch: half as much again as it sustains.
+        assert float(last[-1]) > 10 * 1.5 * 16.1
+
+    def test_a_broken_trace(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "t.csv"
+        path.write_text("t_s\n1\n")
+
+        assert run("replay", str(path)) == 1
+
+        assert capsys.readouterr().err.startswith(f"capacity-sidecar: {path}, line 1:")
+
+    def test_record(
+        self,
+        worker: SimulatedWorker,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        path = tmp_path / "t.csv"
+        arguments = ["--output", str(path), "--seconds", "0.3"]
+
+        assert run("record", f"127.0.0.1:{worker.port}", *arguments) == 0
+
+        rows = list(trace.read(path))
+        assert 2 <= len(rows) <= 4
+        assert all(row.sample for row in rows)
+        assert "0 failed" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("target", "seconds", "code"),
+        [("127.0.0.1:9", "0.1", 1), ("nowhere", "1", 2), ("127.0.0.1:9", "soon", 2)],
+    )
+    def test_record_what_cannot_be(
+        self,
+        target: str,
+        seconds: str,
+        code: int,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        arguments = ["--output", str(tmp_path / "t.csv"), "--seconds", seconds]
+
+        assert run("record", target, *arguments) == code
+
+        assert capsys.readouterr().err
+
+    def test_record_to_a_place_that_is_not_there(
+        self, worker: SimulatedWorker, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        target = f"127.0.0.1:{worker.port}"
+
+        assert run("record", target, "--output", "/nonexistent/t.csv") == 1
+
+        assert "No such file" in capsys.readouterr().err
+
+
+class TestDemo:
+    def test_a_short_one(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("demo", "--seconds", "3.5", "--listen", "127.0.0.1:0") == 0
+
+        out = capsys.readouterr().out
+        assert "21.4 requests/s" in out
+        assert "/healthz" not in out
+        assert out.splitlines()[-1].split()[5] == "serving"
+
+    def test_a_wrong_length(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("demo", "--seconds", "x") == 2
+
+        assert "--seconds 'x' is not a duration" in capsys.readouterr().err
