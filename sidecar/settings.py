@@ -7,6 +7,7 @@ model with the model's name in between: ``pushgateway.url`` is
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -20,8 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from sidecar import engines, estimators, sinks, tag, target
-from sidecar.estimators.rate import AGGREGATIONS
+from sidecar import tag, target
 from sidecar.fieldtypes import (
     CertificateFile,
     LabelMap,
@@ -32,12 +32,15 @@ from sidecar.fieldtypes import (
     Token,
 )
 from sidecar.reading import OWN_LABELS
-from sidecar.sinks.options import PushgatewaySettings
+from sidecar.registry import ENGINES, ESTIMATORS, SINKS
+from sidecar.sink_settings import PushgatewaySettings
 
 PREFIX = "SIDECAR_"
 SHORTEST_POLL = 0.1
 LONGEST_POLL = 3600.0
 LONGEST_SCRAPE = 10.0
+
+_AGGREGATION = re.compile(r"lifetime_max|max|mean|last|p(100|\d{1,2})")
 
 
 def _targets(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,7 +66,7 @@ def _legal_tag(value: str) -> str:
 
 
 def _aggregation(value: str) -> str:
-    if not AGGREGATIONS.fullmatch(value):
+    if not _AGGREGATION.fullmatch(value):
         msg = "is not lifetime_max, max, mean, last or p0 to p100"
         raise ValueError(msg)
     return value
@@ -90,11 +93,11 @@ def _own_labels(value: dict[str, str]) -> dict[str, str]:
 
 
 Engine = Annotated[
-    str, AfterValidator(lambda v: _one_of(v, ["auto", *engines.names()]))
+    str, AfterValidator(lambda v: _one_of(v, ["auto", *ENGINES.names()]))
 ]
-Method = Annotated[str, AfterValidator(lambda v: _one_of(v, estimators.names()))]
+Method = Annotated[str, AfterValidator(lambda v: _one_of(v, ESTIMATORS.names()))]
 SinkNames = Annotated[
-    Names, AfterValidator(lambda v: tuple(_one_of(n, sinks.names()) for n in v))
+    Names, AfterValidator(lambda v: tuple(_one_of(n, SINKS.names()) for n in v))
 ]
 Tag = Annotated[str, AfterValidator(_legal_tag)]
 
@@ -124,7 +127,7 @@ class Settings(BaseSettings):
         "listening port as well.",
     )
     engine: Engine = Field(
-        "auto", description=f"The page's dialect: auto, {', '.join(engines.BUILTIN)}."
+        "auto", description=f"The page's dialect: auto, {', '.join(ENGINES.builtin)}."
     )
     metrics_path: str | None = Field(
         None,
@@ -199,7 +202,7 @@ class Settings(BaseSettings):
     sinks: SinkNames | None = Field(
         None,
         description="Where readings go. Default: the own page, and each sink whose "
-        f"address is set. Of: {', '.join(sinks.BUILTIN)}.",
+        f"address is set. Of: {', '.join(SINKS.builtin)}.",
         examples=["prometheus,stdout"],
     )
     listen: Annotated[str, AfterValidator(_address)] = Field(

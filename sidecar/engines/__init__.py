@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sidecar import registry
 from sidecar.engines.base import Engine
 from sidecar.errors import NoSamples, NotExposition, PageError, WrongEndpoint
 from sidecar.exposition import Page
-
-GROUP = "sidecar.engines"
-BUILTIN = {
-    name: f"sidecar.engines.{name}:ENGINE"
-    for name in ("dynamo", "vllm", "sglang", "trtllm", "llamacpp")
-}
+from sidecar.registry import ENGINES
 
 # What a Python server or a Dynamo worker has, also before its engine is up.
 _NEUTRAL = ("python_", "process_", "http_", "dynamo_", "tokio_")
 
 
-def names() -> list[str]:
-    """The engines that ``SIDECAR_ENGINE`` may name."""
-    return registry.names(GROUP, BUILTIN)
-
-
 def load(name: str) -> tuple[Engine, ...]:
     """The engines to try: the named one, or all of them for ``auto``."""
-    chosen = names() if name == "auto" else [name]
-    return tuple(registry.load(GROUP, BUILTIN, each) for each in chosen)
+    chosen = ENGINES.names() if name == "auto" else [name]
+    return tuple(ENGINES.load(each) for each in chosen)
 
 
 def identify(page: Page, engines: Iterable[Engine]) -> tuple[Engine, str]:

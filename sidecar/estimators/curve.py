@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import exp, hypot, log, sqrt
-from typing import TYPE_CHECKING
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.limits import Limit, Seen, lowest
 from sidecar.estimators.posterior import Line, LogNormal, Posterior, throughput
 from sidecar.estimators.window import Window
 from sidecar.interval import Interval
-
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
+from sidecar.settings import Settings
 
 BAND = 1.2816
 """Standard deviations between the middle and either end of an 80 % interval."""

@@ -7,17 +7,11 @@ noise for ever; it is here for drop-in parity and as the baseline of comparisons
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sidecar.estimators.base import Estimate
 from sidecar.interval import Interval
-
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
-
-AGGREGATIONS = re.compile(r"lifetime_max|max|mean|last|p(100|\d{1,2})")
+from sidecar.settings import Settings
 
 
 @dataclass(frozen=True)

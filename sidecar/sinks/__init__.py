@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sidecar import registry
+from sidecar.registry import SINKS
+from sidecar.settings import Settings
 from sidecar.sinks.base import Sink
 
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
-
-GROUP = "sidecar.sinks"
 OWN_PAGE = "prometheus"
-BUILTIN = {
-    "prometheus": "sidecar.sinks.prometheus:build",
-    "pushgateway": "sidecar.sinks.pushgateway:build",
-    "stdout": "sidecar.sinks.stdout:build",
-}
-
-
-def names() -> list[str]:
-    """The sinks that ``SIDECAR_SINKS`` may name."""
-    return registry.names(GROUP, BUILTIN)
 
 
 def chosen(settings: Settings) -> list[str]:
@@ -29,11 +14,11 @@ def chosen(settings: Settings) -> list[str]:
     name a destination."""
     if settings.sinks is not None:
         return list(settings.sinks)
-    models = ((name, getattr(settings, name, None)) for name in BUILTIN)
+    models = ((name, getattr(settings, name, None)) for name in SINKS.builtin)
     return [OWN_PAGE, *(n for n, model in models if getattr(model, "is_set", False))]
 
 
 def build(name: str, settings: Settings) -> Sink:
     """One sink, with the libraries that only it needs."""
-    sink: Sink = registry.load(GROUP, BUILTIN, name)(settings)
+    sink: Sink = SINKS.load(name)(settings)
     return sink

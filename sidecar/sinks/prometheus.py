@@ -7,16 +7,13 @@ that a consumer can judge its age.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from sidecar.reading import Identity, Reading, gauges
+from sidecar.settings import Settings
 from sidecar.sinks.families import families
-
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
 
 
 class PrometheusSink(Collector):

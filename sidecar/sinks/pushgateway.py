@@ -12,7 +12,6 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import requests
@@ -20,12 +19,10 @@ from requests.auth import HTTPBasicAuth
 
 from sidecar.errors import SettingsError, SinkError
 from sidecar.reading import Gauge, Identity, Reading, gauges
+from sidecar.settings import Settings
+from sidecar.sink_settings import PushgatewaySettings
 from sidecar.sinks.families import text
 from sidecar.target import Target
-
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
-    from sidecar.sinks.options import PushgatewaySettings
 
 _TAKEN = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED})
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from sidecar.errors import SinkError
 from sidecar.reading import Identity, Reading, gauges
-
-if TYPE_CHECKING:
-    from sidecar.settings import Settings
+from sidecar.settings import Settings
 
 
 class StdoutSink:
