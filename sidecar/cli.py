@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -31,11 +32,16 @@ COMMANDS = {
 
 def run(arguments: Sequence[str], stop: StopRequest) -> int:
     """Run one command; the result is the exit status."""
+    lost: str | None = None
     try:
         status = _run(arguments, stop)
     except BrokenPipeError:
         status = OK
-    lost = _flush(sys.stdout)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        status, lost = FAILED, error.strerror
+    lost = _flush(sys.stdout) or lost
     _flush(sys.stderr)
     # The daemon has counted what it could not write.
     if lost and "run" not in arguments:

@@ -75,12 +75,13 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         service.start()
         try:
             for line in _heading(service, truth):
-                print(line)
+                print(line, flush=True)
             while (now := time.monotonic()) - started < seconds:
                 if stop.wait(min(LINE_EVERY, started + seconds - now)):
                     break
                 now = time.monotonic()
-                print(_line(service.agent, now - started, shape(now - started), truth))
+                line = _line(service.agent, now - started, shape(now - started), truth)
+                print(line, flush=True)
         finally:
             service.stop()
     return 0

@@ -90,5 +90,6 @@ class Window:
             if work < FEWEST_COMPLETIONS or self.area <= 0:
                 return None
             time = self.area / work
-            variance += 1 / self.busy_readings
+            # Readings of n scatter by √n around what they stand for.
+            variance += 1 / self.readings
         return Point(concurrency, log(time), variance, self.completions)
