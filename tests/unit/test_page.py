@@ -15,7 +15,7 @@ from sidecar import health, status_page
 from sidecar.errors import SettingsError
 from sidecar.server import Server
 from sidecar.status import status
-from tests.unit.test_agent import Bench, Page, bench, start
+from tests.unit.agent_bench import Bench, Page, bench, start
 
 
 @pytest.fixture
