@@ -29,7 +29,7 @@ AWAY_POLLS = 3
 """Failed polls in a row after which a worker may have moved."""
 
 LOOK_AGAIN = 60.0
-"""Seconds after which to look for further workers while all is well."""
+"""Seconds after which to look for further workers, and for new command lines."""
 
 
 class Agent:
@@ -139,7 +139,7 @@ class Agent:
             worker.poll()
 
     def _is_time_to_look(self) -> bool:
-        if self.discovered.final or self._clock() < self._look_at:
+        if self._clock() < self._look_at:
             return False
         # A worker that just failed may be moving: found now, it would be taken for
         # another one.
@@ -165,6 +165,8 @@ class Agent:
         interval = self.settings.poll_interval
         if not self.workers:
             return 0.0
+        if self.discovered.final:
+            return LOOK_AGAIN
         if any(worker.failures for worker in self.workers):
             return AWAY_POLLS * interval
         return max(LOOK_AGAIN, AWAY_POLLS * interval)

@@ -61,7 +61,7 @@ class Discovered:
     """The targets to read, and every verdict on the way there.
 
     Attributes:
-        final: the operator set the targets, so there is nothing to look for later.
+        final: the operator set the targets: they stay, whether they answer or not.
     """
 
     targets: tuple[Target, ...]
@@ -80,6 +80,16 @@ def sources(
     Raises:
         SettingsError: a Dynamo variable that the worker itself would refuse.
     """
+    for source in _sources(settings, environ, table, ports):
+        yield _with_limits(source, table) if source.decided else source
+
+
+def _sources(
+    settings: Settings,
+    environ: Mapping[str, str],
+    table: Callable[[], Iterator[Process]],
+    ports: Callable[[], list[int]],
+) -> Iterator[Source]:
     yield Source(
         "SIDECAR_TARGETS",
         tuple(target.parse(text, "SIDECAR_TARGETS") for text in settings.targets),
@@ -190,6 +200,21 @@ def _from_processes(table: Iterator[Process]) -> Source:
         if candidate.place not in {each.place for each in targets}:
             targets.append(candidate)
     return Source("process table", tuple(targets), notes=tuple(notes))
+
+
+def _with_limits(source: Source, table: Callable[[], Iterator[Process]]) -> Source:
+    """The source, its targets with what the command lines of workers here show."""
+    if not any(each.is_loopback for each in source.targets):
+        return source
+    here = _from_processes(table()).targets
+    limits = {each.port: each.max_concurrency for each in here}
+    informed = (
+        replace(each, max_concurrency=limits.get(each.port))
+        if each.is_loopback
+        else each
+        for each in source.targets
+    )
+    return replace(source, targets=tuple(informed))
 
 
 def _of_process(found: WorkerProcess) -> Target:

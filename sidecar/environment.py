@@ -22,6 +22,7 @@ _SERVICE_LINK = re.compile(
     r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
 )
 _SERVICE_URL = re.compile(r"(?:tcp|udp|sctp)://")
+_ALIKE = 0.35
 _BEFORE_AT = re.compile(r"(?<!\S)\S+@")
 
 
@@ -139,7 +140,9 @@ def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 
 def _unknown(name: str, known: list[str]) -> str:
     endings = [each.removeprefix(PREFIX) for each in known]
-    near = difflib.get_close_matches(name.removeprefix(PREFIX), endings, n=1)
+    near = difflib.get_close_matches(
+        name.removeprefix(PREFIX), endings, n=1, cutoff=_ALIKE
+    )
     hint = f"did you mean {PREFIX}{near[0]}?" if near else "see capacity-sidecar config"
     return f"{name} is not a setting; {hint}"
 

@@ -14,6 +14,12 @@ from sidecar.engines.base import (
 from sidecar.exposition import Labels
 from sidecar.sample import Sample, Series, is_completion
 
+_FEW, _FEW_OF_RUNNING = 3.0, 0.25
+"""So many requests, and this fraction of those that run, may arrive in one step."""
+
+_ROOM = 0.5
+"""Fraction of the KV cache in use below which it holds no request up."""
+
 _SAME_START = 1.0
 """Seconds by which one process start may differ between two pages (rounding)."""
 
@@ -31,6 +37,7 @@ class Interval:
             requests, without their time in the queue; None where not exported.
         running, waiting: the gauges at both ends, requests.
         kv_usage, kv_tokens: of the later sample, see ``Sample``.
+        sequence_limit: the most requests it was told to run; None: not known.
     """
 
     end: float
@@ -46,6 +53,25 @@ class Interval:
     service_count: float | None = None
     kv_usage: float | None = None
     kv_tokens: float | None = None
+    sequence_limit: float | None = None
+
+    @property
+    def queued(self) -> bool:
+        """Whether requests wait because there is no room for them.
+
+        The gauges dip between engine steps, so one reading of a queue proves nothing.
+        Some engines (Dynamo's mocker) count an arrival as waiting until their next
+        step: a few that wait beside free slots and a free KV cache are no queue. Many
+        are: long prompts queue for the step's token budget.
+        """
+        waiting = min(self.waiting)
+        if waiting <= 0:
+            return False
+        many = waiting > _FEW + _FEW_OF_RUNNING * max(self.running)
+        crowded = self.kv_usage is None or self.kv_usage >= _ROOM
+        present = max(map(sum, zip(self.running, self.waiting, strict=True)))
+        slots_taken = self.sequence_limit is None or present > self.sequence_limit
+        return many or crowded or slots_taken
 
     @property
     def mean_running(self) -> float:

@@ -20,6 +20,7 @@ class Pipeline:
     Attributes:
         estimator: the method, see ``estimators.base``.
         multiplier, minimum: the signal is max(minimum, capacity × multiplier).
+        sequence_limit: the most requests it was told to run; None: not known.
         longest_gap: seconds between two good samples after which the earlier one is
             no baseline any more.
     """
@@ -27,6 +28,7 @@ class Pipeline:
     estimator: Estimator[Any]
     multiplier: float = 1.0
     minimum: float = 0.0
+    sequence_limit: float | None = None
     longest_gap: float = 60.0
     previous: Sample | None = field(default=None, init=False)
     _learning: Learning[Any] | None = field(default=None, init=False)
@@ -73,7 +75,8 @@ class Pipeline:
             return None
         if sample.at - self.previous.at > self.longest_gap:
             return None
-        return between(self.previous, sample)
+        interval = between(self.previous, sample)
+        return interval and replace(interval, sequence_limit=self.sequence_limit)
 
     def _values(self, state: State, interval: Interval) -> Values:
         estimate = self.estimate

@@ -49,8 +49,7 @@ def judge(
         quiet = Quiet(quiet.intervals + 1, quiet.seconds + interval.duration)
     if quiet.intervals >= STALL_INTERVALS and quiet.seconds > (service_time or 0.0):
         return State.STALLED, quiet
-    # The gauges dip between engine steps, so one reading of a queue proves nothing.
-    if min(interval.waiting) > 0:
+    if interval.queued:
         return State.SATURATED, quiet
     if interval.running[1] + interval.waiting[1] > 0 or interval.moved:
         return State.SERVING, quiet

@@ -47,6 +47,7 @@ class Worker:
             estimators.build(settings, target.max_concurrency),
             multiplier=settings.multiplier,
             minimum=settings.minimum,
+            sequence_limit=settings.max_concurrency or target.max_concurrency,
             longest_gap=settings.longest_gap,
         )
 
@@ -80,6 +81,9 @@ class Worker:
             self.failures = 0
         self.target = target
         self.pipeline.use(estimators.build(self._settings, target.max_concurrency))
+        self.pipeline.sequence_limit = (
+            self._settings.max_concurrency or target.max_concurrency
+        )
 
     def close(self) -> None:
         """Close the connection; the next poll opens another."""

@@ -37,9 +37,11 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     """Print what each row of the trace leads to."""
     stop.uninstall()
     line = pipeline(environment.load().settings)
-    if options.output == "text":
-        print(f"{'t_s':>10} {'state':12}" + "".join(f"{n:>18}" for n in NUMBERS))
+    heading = f"{'t_s':>10} {'state':12}" + "".join(f"{n:>18}" for n in NUMBERS)
     for row in trace.read(options.trace):
+        if heading and options.output == "text":
+            print(heading)
+            heading = ""
         if row.sample is None:
             values = Values(State.UNREACHABLE)
         else:
@@ -58,6 +60,7 @@ def pipeline(settings: Settings) -> Pipeline:
         estimators.build(settings, None),
         multiplier=settings.multiplier,
         minimum=settings.minimum,
+        sequence_limit=settings.max_concurrency,
         longest_gap=settings.longest_gap,
     )
 

@@ -131,7 +131,7 @@ def _within(objective: float, lines: list[Line]) -> float:
 def _saturated(state: CurveState, interval: Interval) -> tuple[float, float]:
     """Completions and seconds while requests waited, the oldest fading."""
     completions, seconds = state.saturated_completions, state.saturated_seconds
-    if min(interval.waiting) > 0:
+    if interval.queued:
         keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
         completions = keep * completions + interval.completions
         seconds = keep * seconds + interval.duration

@@ -43,8 +43,7 @@ class Seen:
             running = _MEMORY * running + interval.running[1]
             usage = _MEMORY * usage + (interval.kv_usage or 0.0)
         waited_at = self.waited_at
-        # One reading of a queue proves nothing: the gauges dip between steps.
-        if min(interval.waiting) > 0:
+        if interval.queued:
             waited_at = max(_MEMORY * waited_at, *interval.running)
         return Seen(running, usage, waited_at)
 

@@ -52,6 +52,19 @@ class TestOrder:
         assert urls(found) == ["http://a:1", "http://b:2"]
         assert found.final
 
+    def test_the_limit_is_on_the_command_line_however_it_was_found(self) -> None:
+        worker = Process(
+            7,
+            ["python", "-m", "dynamo.vllm", "--max-num-seqs", "8"],
+            {"DYN_SYSTEM_PORT": "8081"},
+        )
+
+        by_variable = look({8081}, {"DYN_SYSTEM_PORT": "8081"}, [worker])
+        by_setting = look({8081}, {}, [worker], targets="127.0.0.1:8081,other:8081")
+
+        assert [each.max_concurrency for each in by_variable.targets] == [8]
+        assert [each.max_concurrency for each in by_setting.targets] == [8, None]
+
     def test_then_the_port(self) -> None:
         found = look({8000}, {"DYN_SYSTEM_PORT": "8081"}, [VLLM], metrics_port=9)
 

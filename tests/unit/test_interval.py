@@ -105,3 +105,29 @@ class TestMovement:
         assert found is not None
         assert found.generation_tokens == 15
         assert sample(0, 1, tokens=10).total(GENERATION_TOKENS) == 10
+
+
+class TestQueued:
+    @pytest.mark.parametrize(
+        ("running", "waiting", "more", "expected"),
+        [
+            ((8, 8), (0, 5), {}, False),
+            ((8, 8), (1, 5), {}, True),
+            # Arrivals that the mocker has not put into a step yet.
+            ((2, 2), (1, 1), {"sequence_limit": 8, "kv_usage": 0.1}, False),
+            ((2, 2), (1, 1), {"sequence_limit": 8}, True),
+            ((2, 2), (1, 1), {"kv_usage": 0.1}, True),
+            ((8, 8), (1, 1), {"sequence_limit": 8, "kv_usage": 0.1}, True),
+            ((2, 2), (1, 1), {"sequence_limit": 8, "kv_usage": 0.9}, True),
+            # Long prompts wait for the token budget beside many free slots.
+            ((40, 40), (30, 30), {"sequence_limit": 256, "kv_usage": 0.4}, True),
+        ],
+    )
+    def test_it(
+        self,
+        running: tuple[float, float],
+        waiting: tuple[float, float],
+        more: dict[str, float],
+        expected: bool,
+    ) -> None:
+        assert interval(5, 1, running, waiting, **more).queued is expected

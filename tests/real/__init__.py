@@ -1,0 +1,1 @@
+"""Against real engines on this machine's CPU; ``make test-real``."""
