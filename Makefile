@@ -42,4 +42,4 @@ docs: $(VENV)/.ready  ## write the table of settings into the README
 	@$(BIN)/python -m tests.readme
 
 clean:  ## remove what make made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) .venv-3.* .real .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist
