@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
 import time
@@ -22,7 +23,8 @@ QUIET_SECONDS = 60.0
 
 def logger(settings: Settings, stream: TextIO | None = None) -> FilteringBoundLogger:
     """The logger of one sidecar; it leaves the host process's logging alone."""
-    stream = stream or sys.stderr
+    # A daemon may be started with its standard error closed.
+    stream = stream or sys.stderr or io.StringIO()
     as_text = settings.log_format == "text" or (
         settings.log_format == "auto" and stream.isatty()
     )
