@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint unit compatible test-real bench docs clean
+.PHONY: help demo test lint unit compatible test-real bench docs prior clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ bench: $(VENV)/.ready  ## ratios against named peers
 
 docs: $(VENV)/.ready  ## write the table of settings into the README
 	@$(BIN)/python -m tests.readme
+
+prior: $(VENV)/.ready  ## compute the estimator's prior from the published curves
+	@$(BIN)/python -m tests.accuracy.prior
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .venv-3.* .real .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage build dist

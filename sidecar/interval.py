@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sidecar.engines.base import (
+    CACHED_TOKENS,
+    DECODE_SECONDS,
+    DECODE_TOKENS,
     GENERATION_TOKENS,
     PREEMPTIONS,
     PROMPT_TOKENS,
@@ -33,6 +36,9 @@ class Interval:
         duration: seconds, from the monotonic clock, always positive.
         completions: requests answered; departures: requests that left in any way.
         generation_tokens, prompt_tokens, preemptions: None where not exported.
+        cached_tokens: prompt tokens that a prefix cache saved computing.
+        decode_seconds, decode_tokens: tokens after a request's first, and the summed
+            time since the token before: the area under the requests that decode.
         service_seconds: summed time in service of ``service_count`` finished
             requests, without their time in the queue; None where not exported.
         running, waiting: the gauges at both ends, requests.
@@ -47,8 +53,11 @@ class Interval:
     running: tuple[float, float]
     waiting: tuple[float, float]
     generation_tokens: float | None = None
+    cached_tokens: float | None = None
     prompt_tokens: float | None = None
     preemptions: float | None = None
+    decode_seconds: float | None = None
+    decode_tokens: float | None = None
     service_seconds: float | None = None
     service_count: float | None = None
     kv_usage: float | None = None
@@ -119,7 +128,10 @@ def between(earlier: Sample, later: Sample) -> Interval | None:
         waiting=(earlier.waiting or 0.0, later.waiting or 0.0),
         generation_tokens=totals.get(GENERATION_TOKENS),
         prompt_tokens=totals.get(PROMPT_TOKENS),
+        cached_tokens=totals.get(CACHED_TOKENS),
         preemptions=totals.get(PREEMPTIONS),
+        decode_seconds=totals.get(DECODE_SECONDS),
+        decode_tokens=totals.get(DECODE_TOKENS),
         service_seconds=totals.get(SERVICE_SECONDS),
         service_count=totals.get(SERVICE_COUNT),
         kv_usage=later.kv_usage,

@@ -12,7 +12,10 @@ from sidecar.sample import Sample, Series
 
 GENERATION_TOKENS = "generation_tokens"
 PROMPT_TOKENS = "prompt_tokens"
+CACHED_TOKENS = "cached_tokens"
 PREEMPTIONS = "preemptions"
+DECODE_SECONDS = "decode_seconds"
+DECODE_TOKENS = "decode_tokens"
 SERVICE_SECONDS = "service_seconds"
 SERVICE_COUNT = "service_count"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from sidecar.engines.base import (
+    CACHED_TOKENS,
+    DECODE_SECONDS,
+    DECODE_TOKENS,
     GENERATION_TOKENS,
     PREEMPTIONS,
     PROMPT_TOKENS,
@@ -23,7 +26,18 @@ ENGINE = Engine(
     counters={
         GENERATION_TOKENS: ("generation_tokens_total", "generation_tokens"),
         PROMPT_TOKENS: ("prompt_tokens_total", "prompt_tokens"),
+        # Of the prompt tokens, those that a cache saved computing.
+        CACHED_TOKENS: ("prompt_tokens_cached_total", "prefix_cache_hits_total"),
         PREEMPTIONS: ("num_preemptions_total", "num_preemptions"),
+        # The older name means the same: the time from one token to the next.
+        DECODE_SECONDS: (
+            "inter_token_latency_seconds_sum",
+            "time_per_output_token_seconds_sum",
+        ),
+        DECODE_TOKENS: (
+            "inter_token_latency_seconds_count",
+            "time_per_output_token_seconds_count",
+        ),
         SERVICE_SECONDS: ("request_inference_time_seconds_sum",),
         SERVICE_COUNT: ("request_inference_time_seconds_count",),
     },

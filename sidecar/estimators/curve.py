@@ -8,13 +8,14 @@ evidence is weighed in. DESIGN.md section 4 tells where each number comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import exp, hypot, log, sqrt
+from dataclasses import dataclass, field, replace
+from math import hypot, log, sqrt
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.limits import Limit, Seen, lowest
+from sidecar.estimators.mix import Decoding, Lengths, Prompts
 from sidecar.estimators.posterior import Line, LogNormal, Posterior, throughput
-from sidecar.estimators.window import Window
+from sidecar.estimators.window import Unit, Window, unit_of, units_of
 from sidecar.interval import Interval
 from sidecar.settings import Settings
 
@@ -31,13 +32,25 @@ SATURATED_MEMORY = 300.0
 
 @dataclass(frozen=True)
 class CurveState:
-    """All that is remembered: the open window, the points' statistics, the limits."""
+    """All that is remembered: the open window, the points' statistics, the limits.
+
+    Attributes:
+        saturated_units: tokens, or requests where no tokens are counted, done in
+            ``saturated_seconds`` while requests waited; the oldest fade.
+        unit: what α is the time of, and what those units are.
+    """
 
     window: Window = field(default_factory=Window)
     posterior: Posterior = field(default_factory=Posterior)
     seen: Seen = field(default_factory=Seen)
+    lengths: Lengths = field(default_factory=Lengths)
+    lines: tuple[Line, ...] = ()
+    saturated_units: float = 0.0
     saturated_completions: float = 0.0
     saturated_seconds: float = 0.0
+    decoding: Decoding = field(default_factory=Decoding)
+    prompts: Prompts = field(default_factory=Prompts)
+    unit: Unit = Unit.REQUEST
     evidence: float = 0.0
 
 
@@ -66,37 +79,50 @@ class CurveEstimator:
         """
         if interval.completions == 0 and max(interval.running) == 0:
             return state, None
-        window = state.window.after(interval)
-        posterior, evidence = state.posterior, state.evidence
-        if window.is_full and (point := window.point()):
-            posterior = posterior.after(point)
-            evidence += window.completions
-            window = Window()
-        state = CurveState(
-            window,
-            posterior,
-            state.seen.after(interval),
-            *_saturated(state, interval),
-            evidence,
+        unit = unit_of(interval)
+        if state.unit is not unit:
+            state = _in_other_units(state, unit)
+        units = units_of(interval, unit)
+        state = replace(
+            state,
+            window=state.window.after(interval),
+            seen=state.seen.after(interval),
+            lengths=state.lengths.after(units, interval.completions),
+            decoding=state.decoding.after(interval),
+            prompts=state.prompts.after(interval),
         )
+        state = _with_saturation(state, interval)
+        if state.window.is_full:
+            state = _with_point(state)
+        elif state.posterior.weight == 0 and (point := state.window.point()):
+            # The first window is long: say what it says so far.
+            early = Posterior().after(point)
+            lines = tuple(early.lines(state.prompts.ratio))
+            return state, self._estimate(replace(state, posterior=early, lines=lines))
         return state, self._estimate(state)
 
     def _estimate(self, state: CurveState) -> Estimate | None:
-        posterior, point = state.posterior, state.window.point()
-        if point:
-            posterior = posterior.after(point)
-        if posterior.weight == 0:
+        in_tokens = state.unit is not Unit.REQUEST
+        length = state.lengths.mean if in_tokens else 1.0
+        if not state.lines or length is None:
             return None
-        lines = posterior.lines()
-        limit = self._limit(state, lines)
-        capacity = throughput(lines, limit.requests)
-        reach = max(0.0, log(limit.requests / posterior.highest))
+        lines = state.lines
+        limit = self._limit(state, length)
+        at_work = limit.requests
+        if state.unit is Unit.DECODED_TOKEN:
+            at_work = max(1.0, state.decoding.share * at_work)
+        capacity = throughput(lines, at_work)
+        reach = max(0.0, log(limit.requests / state.posterior.highest))
         capacity = LogNormal(capacity.mean, hypot(capacity.sd, EXTRAPOLATION * reach))
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
-        if state.saturated_completions > 0 and limit.origin != _OBJECTIVE:
+        if state.saturated_completions >= 1 and limit.origin != _OBJECTIVE:
             capacity = capacity.combined(_seen_capacity(state))
             method += ", with the rate seen while requests waited"
+        if in_tokens:
+            spread = hypot(capacity.sd, sqrt(state.lengths.variance))
+            capacity = LogNormal(capacity.mean - log(length), spread)
+            method += f", at {length:.0f} tokens a request"
         return Estimate(
             capacity=capacity.median,
             lower=capacity.quantile(-BAND),
@@ -106,11 +132,11 @@ class CurveEstimator:
             method=method,
         )
 
-    def _limit(self, state: CurveState, lines: list[Line]) -> Limit:
+    def _limit(self, state: CurveState, length: float) -> Limit:
         limit = lowest(state.seen.limits(), self.max_concurrency)
         if self.latency_objective is None:
             return limit
-        allowed = _within(self.latency_objective, lines)
+        allowed = _within(self.latency_objective / length, state.lines)
         return min(limit, Limit(max(1.0, allowed), _OBJECTIVE), key=_requests)
 
 
@@ -121,28 +147,77 @@ def _requests(limit: Limit) -> float:
     return limit.requests
 
 
-def _within(objective: float, lines: list[Line]) -> float:
-    """(objective - α) / β, the concurrency at which R reaches the objective."""
-    log_alpha = sum(line.probability * line.log_alpha for line in lines)
-    slope = exp(sum(line.probability * log(line.slope) for line in lines))
-    return (objective / exp(log_alpha) - 1) / slope
+def _within(objective: float, lines: tuple[Line, ...]) -> float:
+    """The concurrency at which the time of a request (or token) is the objective."""
+    low, high = 1.0, 1e5
+    while high / low > 1.001:
+        middle = sqrt(low * high)
+        if log(middle) - throughput(lines, middle).mean > log(objective):
+            high = middle
+        else:
+            low = middle
+    return low
 
 
-def _saturated(state: CurveState, interval: Interval) -> tuple[float, float]:
-    """Completions and seconds while requests waited, the oldest fading."""
-    completions, seconds = state.saturated_completions, state.saturated_seconds
-    if interval.queued:
-        keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
-        completions = keep * completions + interval.completions
-        seconds = keep * seconds + interval.duration
-    return completions, seconds
+def _with_point(state: CurveState) -> CurveState:
+    """The full window becomes a point."""
+    window, point = state.window, state.window.point()
+    if point is None:
+        return replace(state, window=Window())
+    posterior = state.posterior.learn(point)
+    evidence = state.evidence + window.completions
+    if posterior.scores is not state.posterior.scores and state.unit is Unit.REQUEST:
+        # Requests have become others, and with them the rate at saturation.
+        state = replace(
+            state,
+            saturated_units=0.0,
+            saturated_completions=0.0,
+            saturated_seconds=0.0,
+        )
+    return replace(
+        state,
+        window=Window(),
+        posterior=posterior,
+        lines=tuple(posterior.lines(state.prompts.ratio)),
+        evidence=evidence,
+    )
+
+
+def _with_saturation(state: CurveState, interval: Interval) -> CurveState:
+    """What was done while requests waited; the oldest fades."""
+    if not interval.queued:
+        return state
+    keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
+    units = units_of(interval, state.unit)
+    return replace(
+        state,
+        saturated_units=keep * state.saturated_units + units,
+        saturated_completions=keep * state.saturated_completions + interval.completions,
+        saturated_seconds=keep * state.saturated_seconds + interval.duration,
+    )
+
+
+def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
+    """The page counts other things now: learn the level anew, keep the shape."""
+    return replace(
+        state,
+        window=Window(),
+        posterior=state.posterior.without_level(),
+        lines=(),
+        saturated_units=0.0,
+        saturated_completions=0.0,
+        saturated_seconds=0.0,
+        lengths=Lengths(),
+        unit=unit,
+    )
 
 
 def _seen_capacity(state: CurveState) -> LogNormal:
     """The rate while requests waited: counting noise and a little model error."""
-    completions, seconds = state.saturated_completions, state.saturated_seconds
-    sd = sqrt(1 / completions + SATURATED_ERROR**2)
-    return LogNormal(log(completions / seconds), sd)
+    units, seconds = max(state.saturated_units, 0.5), state.saturated_seconds
+    counted = state.saturated_completions
+    noise = 1 / counted if state.unit is Unit.REQUEST else 0.0
+    return LogNormal(log(units / seconds), sqrt(noise + SATURATED_ERROR**2))
 
 
 def build(settings: Settings, max_concurrency: float | None) -> CurveEstimator:

@@ -1,91 +1,156 @@
-"""What the points say about the line R(n) = α·(1 + b·n).
+"""What the points say about the curve R(n) = α·h(n).
 
-Continuous batching makes the time in service grow along a line in the concurrency: a
-step costs a fixed part (the weights) and a part per sequence. One point cannot tell α
-from b, so b = β/α has a prior, log-normal over the published curves (median 0.029,
-log-sd 0.7, DESIGN.md section 4), and log α a flat one. For each b on a grid the points
-leave a weight, a mean and a sum of squares of log α: all that is kept.
+The shape h has a prior, ``shapes``, and log α a flat one. For each candidate shape the
+points leave a mean and a sum of squares of log α: all that is kept, however many points
+there were.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import exp, log, sqrt
 
+from sidecar.estimators.shapes import SLOPES, Shape, candidates, heights, prior
 from sidecar.estimators.window import Point
 
-PRIOR_MEDIAN = 0.029
-PRIOR_LOG_SD = 0.7
-MEMORY = 60.0
+MEMORY = 120.0
 """Points after which an old one weighs 1/e: half an hour of load at the least."""
 
-_HALF = 16
-_STEP = 3 * PRIOR_LOG_SD / _HALF
-GRID = tuple(PRIOR_MEDIAN * exp(_STEP * i) for i in range(-_HALF, _HALF + 1))
-_LOG_PRIOR = tuple(
-    -0.5 * (_STEP * i / PRIOR_LOG_SD) ** 2 for i in range(-_HALF, _HALF + 1)
-)
+SURPRISE = 2.5
+"""Standard deviations by which a point is off that chance does not explain."""
+
+_ENOUGH_TO_BE_SURPRISED = 60.0
+"""Σ1/variance of the points before one can be called surprising."""
+
+_DRIFT = 0.1
+"""Standard deviation of log α from one point to the next that means nothing."""
+
+_LEAST_SCORE = -8.0
+"""However unlikely the points before made a shape, new ones may bring it back."""
+
+_NEGLIGIBLE = 1e-3
+"""Of the most probable candidate's weight; what is below does not count."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the posterior.
+    """One candidate after the evidence.
 
     Attributes:
-        slope: b = β/α, per request.
+        index: of the candidate.
         log_alpha: mean of log α, log seconds; variance: its variance.
-        probability: weight of this slope; they sum to 1.
+        probability: they sum to 1 over all lines.
     """
 
-    slope: float
+    index: int
     log_alpha: float
     variance: float
     probability: float
 
-    def log_throughput(self, concurrency: float) -> float:
-        """log X(n) = log n - log α - log(1 + b·n), log requests/s."""
-        return log(concurrency) - self.log_alpha - log(1 + self.slope * concurrency)
+    @property
+    def shape(self) -> Shape:
+        """The candidate."""
+        return candidates()[self.index]
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Sufficient statistics of all points: Σw, and for each slope Σwz and Σwz².
+    """Sufficient statistics of all points: Σw, and for each shape Σwz and Σwz².
 
-    z = log R - log(1 + b·n) is what a point says about log α if b is the slope.
+    z is what a point says about log α if the shape is h.
+
+    Attributes:
+        scores: log likelihood of each shape from before the level was learned anew.
+        highest: concurrency met lately, requests.
+        surprises: 1 or -1 after a point that was surprisingly high or low, else 0.
     """
 
     weight: float = 0.0
-    sums: tuple[float, ...] = (0.0,) * len(GRID)
-    squares: tuple[float, ...] = (0.0,) * len(GRID)
+    sums: tuple[float, ...] = ()
+    squares: tuple[float, ...] = ()
+    scores: tuple[float, ...] = ()
     highest: float = 0.0
+    surprises: int = 0
 
     def after(self, point: Point) -> Posterior:
         """The posterior with one more point; the older ones fade a little."""
         keep = exp(-1 / MEMORY)
         w = 1 / point.variance
-        z = [point.log_time - log(1 + b * point.concurrency) for b in GRID]
-        return Posterior(
+        z = point.log_alphas
+        zero = (0.0,) * len(z)
+        sums, squares = self.sums or zero, self.squares or zero
+        return replace(
+            self,
             weight=keep * self.weight + w,
-            sums=tuple(keep * s + w * x for s, x in zip(self.sums, z, strict=True)),
+            sums=tuple(keep * s + w * x for s, x in zip(sums, z, strict=True)),
             squares=tuple(
-                keep * s + w * x * x for s, x in zip(self.squares, z, strict=True)
+                keep * s + w * x * x for s, x in zip(squares, z, strict=True)
             ),
             highest=max(keep * self.highest, point.concurrency),
         )
 
-    def lines(self) -> list[Line]:
-        """The lines that explain the points, with their probabilities."""
-        misfit = [
-            q - s * s / self.weight
-            for s, q in zip(self.sums, self.squares, strict=True)
+    def _evidence(self) -> list[float]:
+        """Log likelihood of each candidate, up to a constant."""
+        before = self.scores or (0.0,) * len(self.sums)
+        return [
+            score - (q - s * s / self.weight) / 2
+            for score, s, q in zip(before, self.sums, self.squares, strict=True)
         ]
-        scores = [p - m / 2 for p, m in zip(_LOG_PRIOR, misfit, strict=True)]
+
+    def learn(self, point: Point) -> Posterior:
+        """With one more point, noticing when requests have become others.
+
+        Longer or shorter requests move the level α at once and leave the shape: after
+        two points in a row that chance does not explain, or one that is far off, the
+        level is learned anew and what the points said of the shape is kept.
+        """
+        if self.weight < _ENOUGH_TO_BE_SURPRISED:
+            return self.after(point)
+        evidence = self._evidence()
+        best = evidence.index(max(evidence))
+        sd = sqrt(point.variance + 1 / self.weight + _DRIFT**2)
+        off = (point.log_alphas[best] - self.sums[best] / self.weight) / sd
+        if abs(off) < SURPRISE:
+            return replace(self.after(point), surprises=0)
+        side = 1 if off > 0 else -1
+        again = self.surprises * side > 0
+        if abs(off) > 2 * SURPRISE or again:
+            return self.without_level().after(point)
+        return replace(self.after(point), surprises=side)
+
+    def without_level(self) -> Posterior:
+        """Knowing what the points said of the shape, but nothing of α."""
+        if not self.weight:
+            return self
+        scores = self._evidence()
+        top = max(scores)
+        kept = tuple(max(score - top, _LEAST_SCORE) for score in scores)
+        return Posterior(scores=kept, highest=self.highest)
+
+    def lines(self, prompt_ratio: float | None = None) -> list[Line]:
+        """The candidates that explain the points, with their probabilities.
+
+        Args:
+            prompt_ratio: prompt tokens computed for each token generated, if known.
+        """
+        density = {b: prior().log_density(b, prompt_ratio) for b in SLOPES}
+        scores = [
+            shape.weight + density[shape.slope] + evidence
+            for shape, evidence in zip(candidates(), self._evidence(), strict=True)
+        ]
         top = max(scores)
         weights = [exp(score - top) for score in scores]
-        total = sum(weights)
+        kept = [i for i, w in enumerate(weights) if w > _NEGLIGIBLE]
+        total = sum(weights[i] for i in kept)
         return [
-            Line(b, s / self.weight, 1 / self.weight, w / total)
-            for b, s, w in zip(GRID, self.sums, weights, strict=True)
+            Line(
+                i,
+                self.sums[i] / self.weight,
+                1 / self.weight,
+                weights[i] / total,
+            )
+            for i in kept
         ]
 
 
@@ -112,9 +177,12 @@ class LogNormal:
         return LogNormal(mean, 1 / sqrt(p + q))
 
 
-def throughput(lines: list[Line], concurrency: float) -> LogNormal:
-    """X(n) over all lines: the mixture's mean and spread of log X."""
-    values = [(line, line.log_throughput(concurrency)) for line in lines]
+def throughput(lines: Sequence[Line], concurrency: float) -> LogNormal:
+    """X(n) = n / (α·h(n)) over all lines: the mixture's mean and spread of log X."""
+    at = heights(concurrency)
+    values = [
+        (line, log(concurrency / at[line.index]) - line.log_alpha) for line in lines
+    ]
     mean = sum(line.probability * value for line, value in values)
     variance = sum(
         line.probability * ((value - mean) ** 2 + line.variance)

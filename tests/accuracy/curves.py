@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "curves"
@@ -17,15 +18,23 @@ NOT_CLEAN = {
 }
 """Curves that say nothing about a curve, see the README there."""
 
+SHAREGPT_OUTPUT = 340.0
+"""Output tokens of the suites that do not say, by the README there."""
+
 QUEUED = 256
 """vLLM's sequence limit then: bursts above it queue, so their concurrency is not n."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Throughput over concurrency, requests/s over requests, rising to its highest."""
+    """Throughput over concurrency, requests/s over requests, rising to its highest.
+
+    Attributes:
+        prompt_ratio: prompt tokens for each token generated.
+    """
 
     name: str
+    prompt_ratio: float
     points: tuple[tuple[float, float], ...]
 
     @property
@@ -48,7 +57,7 @@ class Curve:
         known = [(m, m / x) for m, x in self.points]
         if n <= known[0][0]:
             return known[0][1]
-        for (m0, r0), (m1, r1) in zip(known, known[1:], strict=False):
+        for (m0, r0), (m1, r1) in pairwise(known):
             if n <= m1:
                 return r0 + (r1 - r0) * (n - m0) / (m1 - m0)
         return known[-1][1] * n / known[-1][0]
@@ -65,12 +74,14 @@ def load() -> list[Curve]:
         if path.stem in NOT_CLEAN:
             continue
         with path.open(encoding="utf-8", newline="") as file:
-            rows = [
-                (min(float(row["concurrency"]), QUEUED), float(row["requests_per_s"]))
-                for row in csv.DictReader(file)
-                if row["requests_per_s"]
-            ]
-        found.append(Curve(path.stem, _rising(rows)))
+            table = [row for row in csv.DictReader(file) if row["requests_per_s"]]
+        rows = [
+            (min(float(row["concurrency"]), QUEUED), float(row["requests_per_s"]))
+            for row in table
+        ]
+        output = float(table[0]["output_tokens"] or SHAREGPT_OUTPUT)
+        ratio = float(table[0]["input_tokens"]) / output
+        found.append(Curve(path.stem, ratio, _rising(rows)))
     return found
 
 

@@ -26,8 +26,8 @@ def poisson(mean: float, rng: random.Random) -> int:
 
 
 def wander(low: float, high: float, count: int, rng: random.Random) -> Iterator[float]:
-    """A random walk between two reflecting walls, a third of the way in 4 minutes."""
-    step = (high - low) / 3 / (240 / POLL) ** 0.5
+    """A random walk between two reflecting walls, four minutes apart."""
+    step = (high - low) / (240 / POLL) ** 0.5
     level = rng.uniform(low, high)
     for _ in range(count):
         level += rng.gauss(0, step)

@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from sidecar import sinks
 from sidecar.reading import TIMESTAMP
 from sidecar.sinks.pushgateway import path
-from tests.cases.adapter import CAPACITY
 from tests.cases.cases import covers, expected, table
 from tests.cases.conftest import Serve, Watching
 from tests.cases.servers import Answer, Request, Server, always, worker_page
@@ -93,10 +92,10 @@ def test_a_gateway_that_refuses(case: str, serve: Serve, watching: Watching) -> 
     finished = 0
     worker = serve(lambda _: worker_page(finished))
     watch = pushing(watching, worker, gateway)
-    capacities = []
+    rates = []
 
     for number in range(1, max(exchange) + 1):
-        # More requests at each poll, so that each has a capacity of its own.
+        # More requests at each poll, so that each has a throughput of its own.
         finished += 100 * number
         said = exchange.get(number)
         if said:
@@ -109,7 +108,7 @@ def test_a_gateway_that_refuses(case: str, serve: Serve, watching: Watching) -> 
         assert sent == (words["requests_per_poll"] if said else 0)
         if poll.interval:
             assert poll.interval.departures == 100 * number
-            capacities.append(watch.worker().values.capacity)
+            rates.append(watch.worker().values.throughput)
 
     assert watch.is_well == words["process_alive"]
     assert len(gateway.requests) == words["requests_total"]
@@ -122,9 +121,9 @@ def test_a_gateway_that_refuses(case: str, serve: Serve, watching: Watching) -> 
     assert len(about) <= words["log"]["max_lines_for_identical_error"]
     last = pushed(gateway.requests[-1])
     assert words["poll_5_point"].startswith("the value of poll 5")
-    assert last[CAPACITY] == capacities[-1]
+    assert last["llm_worker_throughput"] == rates[-1]
     assert last[TIMESTAMP] == watch.time.wall
-    assert len({*capacities}) == len(capacities)
+    assert len({*rates}) == len(rates)
 
 
 @covers("33-pushgateway-shutdown-delete")

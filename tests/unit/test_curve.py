@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from math import exp, log
 from pathlib import Path
@@ -15,9 +16,13 @@ from sidecar import trace
 from sidecar.estimators.base import Estimate, Learning
 from sidecar.estimators.curve import CurveEstimator, CurveState
 from sidecar.estimators.limits import DEFAULT_SEQUENCES, Seen, lowest
-from sidecar.estimators.posterior import GRID, LogNormal, Posterior, throughput
+from sidecar.estimators.mix import Lengths
+from sidecar.estimators.posterior import Line, LogNormal, Posterior, throughput
+from sidecar.estimators.shapes import candidates, heights, prior
 from sidecar.estimators.window import Point, Window
 from sidecar.interval import Interval, between
+from tests.accuracy import curves
+from tests.accuracy.prior import compute
 from tests.unit.makers import FIXTURES, interval
 
 ALPHA, BETA = 2.0, 0.05
@@ -46,6 +51,30 @@ def polls(
         yield interval(
             5.0 * i, done, running=(previous, n), **(more if measured else {})
         )
+
+
+def point(n: float, time: float, variance: float) -> Point:
+    """Exact evidence: so long takes a request among n."""
+    alphas = tuple(log(time / height) for height in heights(n))
+    return Point(alphas, variance, n, 20)
+
+
+def mean_slope(lines: Iterable[Line]) -> float:
+    return exp(sum(line.probability * log(line.shape.slope) for line in lines))
+
+
+def mean_slope_of_prior() -> float:
+    return prior().slope + prior().slope_per_prompt * prior().prompt_ratio
+
+
+def nearest(slope: float) -> int:
+    """The index of the line whose slope is nearest."""
+    straight = [
+        (abs(log(shape.slope / slope)), i)
+        for i, shape in enumerate(candidates())
+        if shape.kind.power == 1 and not shape.kind.bend
+    ]
+    return min(straight)[1]
 
 
 def learn(estimator: CurveEstimator, found: Iterable[Interval]) -> Estimate | None:
@@ -169,29 +198,117 @@ class TestHolding:
 
 class TestPrior:
     def test_one_point_leaves_the_slope_to_the_prior(self) -> None:
-        lines = Posterior().after(Point(8, log(2.4), 0.05, 20)).lines()
+        found = Posterior().after(point(8, service_time(8), 0.05)).lines()
 
-        mean = sum(line.probability * log(line.slope) for line in lines)
-        middle = GRID[len(GRID) // 2]
-        assert mean == pytest.approx(log(middle), abs=0.05)
+        assert mean_slope(found) == pytest.approx(mean_slope_of_prior(), rel=0.1)
 
     def test_points_far_apart_find_the_slope(self) -> None:
         posterior = Posterior()
         for n in (2.0, 64.0) * 20:
-            posterior = posterior.after(Point(n, log(service_time(n)), 0.003, 400))
+            posterior = posterior.after(point(n, service_time(n), 0.003))
 
         lines = posterior.lines()
 
-        slope = exp(sum(line.probability * log(line.slope) for line in lines))
-        assert slope == pytest.approx(BETA / ALPHA, rel=0.15)
         assert sum(line.probability for line in lines) == pytest.approx(1)
         assert throughput(lines, LIMIT).median == pytest.approx(TRUTH, rel=0.03)
+
+    def test_long_prompts_make_a_steep_line(self) -> None:
+        found = Posterior().after(point(8, service_time(8), 0.05))
+
+        assert mean_slope(found.lines(60.0)) > 3 * mean_slope(found.lines(1.0))
+
+    def test_a_bend_is_believed_when_it_is_shown(self) -> None:
+        """Experts wake one after the other: a line through low loads is too steep."""
+
+        def bent(n: float) -> float:
+            return float(1 + 0.01 * n + 2 * (1 - (1 - 1 / 16) ** n))
+
+        posterior, line = Posterior(), Posterior()
+        for n in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0) * 10:
+            posterior = posterior.after(point(n, bent(n), 0.003))
+            line = line.after(point(n, service_time(n), 0.003))
+
+        found = posterior.lines()
+        assert sum(x.probability for x in found if x.shape.kind.bend) > 0.9
+        assert sum(x.probability for x in line.lines() if x.shape.kind.bend) < 0.1
+        assert throughput(found, 128).median == pytest.approx(128 / bent(128), rel=0.1)
+
+    def test_the_file_is_what_the_curves_say(self) -> None:
+        """Write it anew with `make prior`."""
+        assert vars(prior()) == vars(compute(curves.load()))
 
     def test_precision_weighs(self) -> None:
         both = LogNormal(log(10), 0.1).combined(LogNormal(log(20), 0.2))
 
         assert both.median == pytest.approx(10 * 2 ** (1 / 5))
         assert both.sd < 0.1
+
+
+class TestChange:
+    """Requests that become four times as long, in one step."""
+
+    def intervals(self, tokens: bool) -> Iterable[Interval]:
+        load = wandering(4, LIMIT / 3, 480)
+        for i, each in enumerate(polls(load, measured=False)):
+            length = 100.0 if i < 240 else 400.0
+            share = 1.0 if i < 240 else 0.25
+            done = each.completions * share
+            more: dict[str, Any] = {}
+            if tokens:
+                more["generation_tokens"] = done * length
+            yield interval(each.end, done, running=each.running, **more)
+
+    @pytest.mark.parametrize("tokens", [True, False])
+    def test_the_capacity_follows(self, tokens: bool) -> None:
+        learning: Learning[CurveState] = Learning.begin(CurveEstimator(LIMIT))
+        ratios = []
+        for i, each in enumerate(self.intervals(tokens)):
+            learning = learning.after(each)
+            truth = TRUTH if i < 240 else TRUTH / 4
+            estimate = learning.estimate
+            ratios.append(estimate.capacity / truth if estimate else 1.0)
+
+        before, two_minutes_on, ten_minutes_on = 240, 240 + 24, 240 + 120
+        assert all(0.7 < ratio < 1.35 for ratio in ratios[120:before])
+        assert all(0.5 < ratio < 2.0 for ratio in ratios[two_minutes_on:])
+        assert all(0.75 < ratio < 1.3 for ratio in ratios[ten_minutes_on:])
+
+
+class TestUnits:
+    def test_tokens_that_the_engine_times_need_no_gauge(self) -> None:
+        """With a gauge that always reads 1, the area is what the engine says."""
+        load = wandering(2, LIMIT / 3, 240)
+        found = [
+            interval(
+                5.0 * i,
+                5 * n / service_time(n),
+                running=(1, 1),
+                decode_seconds=5 * n,
+                decode_tokens=100 * 5 * n / service_time(n),
+            )
+            for i, n in enumerate(load, start=1)
+        ]
+
+        estimate = learn(CurveEstimator(LIMIT), found)
+
+        assert estimate is not None
+        assert estimate.capacity == pytest.approx(TRUTH, rel=0.1)
+        assert "100 tokens a request" in estimate.method
+
+    def test_a_page_that_begins_to_count_tokens_keeps_the_shape(self) -> None:
+        load = wandering(2, LIMIT / 3, 240)
+        found = list(polls(load, measured=False))
+        learning: Learning[CurveState] = Learning.begin(CurveEstimator(LIMIT))
+        for each in found[:120]:
+            learning = learning.after(each)
+        before = learning.estimate
+        for each in found[120:132]:
+            tokens = 100 * each.completions
+            learning = learning.after(replace(each, generation_tokens=tokens))
+
+        assert before is not None
+        assert learning.estimate is not None
+        assert learning.estimate.capacity == pytest.approx(before.capacity, rel=0.3)
 
 
 class TestWindow:
@@ -211,25 +328,55 @@ class TestWindow:
 
         assert not window.is_full
 
-    def test_requests_meet_more_than_the_mean(self) -> None:
-        """Half the time 10 run, half the time none: those that ran met 10."""
+    def test_work_is_done_at_the_concurrency_of_each_moment(self) -> None:
+        """A quarter of an hour at 2 and one at 60 is not half an hour at 31."""
         window = Window()
-        for i in range(1, 13):
-            ends = (10.0, 0.0) if i % 2 else (0.0, 10.0)
-            window = window.after(interval(5.0 * i, 5, running=ends))
+        for i, n in enumerate([2.0] * 180 + [60.0] * 180, start=1):
+            done = 5 * n / service_time(n)
+            window = window.after(interval(5.0 * i, done, running=(n, n)))
 
-        point = window.point()
+        found = window.point()
 
-        assert point is not None
-        assert point.concurrency == 10
+        assert found is not None
+        index = nearest(BETA / ALPHA)
+        assert exp(found.log_alphas[index]) == pytest.approx(ALPHA, rel=0.08)
 
     def test_work_half_done_at_the_ends_counts_half(self) -> None:
-        window = Window().after(interval(60, 30, running=(0, 20), duration=60.0))
+        grown = Window().after(interval(60, 30, running=(0, 20), duration=60.0))
+        level = Window().after(interval(60, 40, running=(10, 10), duration=60.0))
 
-        point = window.point()
+        one, other = grown.point(), level.point()
 
-        assert point is not None
-        assert exp(point.log_time) == pytest.approx(10 * 60 / (30 + 10))
+        assert one is not None
+        assert other is not None
+        assert one.log_alphas == pytest.approx(other.log_alphas)
+
+
+class TestMix:
+    def test_tokens_per_request(self) -> None:
+        lengths = Lengths()
+        for _ in range(50):
+            lengths = lengths.after(1000.0, 10.0)
+
+        assert lengths.mean == pytest.approx(100)
+
+    def test_another_mix_is_noticed_within_two_blocks(self) -> None:
+        lengths = Lengths()
+        for _ in range(100):
+            lengths = lengths.after(1000.0, 10.0)
+        for _ in range(4):
+            lengths = lengths.after(4000.0, 10.0)
+
+        assert lengths.mean == pytest.approx(400, rel=0.05)
+
+    def test_chance_is_no_other_mix(self) -> None:
+        rng = random.Random(5)
+        lengths = Lengths()
+        for _ in range(400):
+            tokens = sum(rng.lognormvariate(4.4, 0.6) for _ in range(5))
+            lengths = lengths.after(tokens, 5.0)
+
+        assert lengths.mean == pytest.approx(exp(4.4 + 0.18), rel=0.1)
 
 
 class TestLimits:

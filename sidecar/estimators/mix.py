@@ -1,0 +1,119 @@
+"""The mix of requests lately: their lengths, their prompts, their time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+from sidecar.interval import Interval
+
+BLOCK = 20.0
+"""Completions that are weighed together against those before."""
+
+MEMORY = 600.0
+"""Completions after which an old one weighs 1/e."""
+
+VARIATION = 0.8
+"""Standard deviation of a request's tokens over their mean: chat traces have 0.6-1."""
+
+FADE = 0.995
+"""Of sums over intervals, at each interval: a memory of a quarter of an hour."""
+
+SURPRISE = 3.0
+"""Standard deviations by which a block differs from those before if the mix changed."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Generated tokens and completions: the open block, and those before it.
+
+    A change of the mix shows as a block that chance does not explain; what came before
+    is then forgotten, so that the mean follows within two blocks.
+    """
+
+    tokens: float = 0.0
+    completions: float = 0.0
+    block_tokens: float = 0.0
+    block_completions: float = 0.0
+
+    def after(self, units: float, completed: float) -> Lengths:
+        """With what one more interval saw."""
+        tokens = self.block_tokens + units
+        completions = self.block_completions + completed
+        if completions < BLOCK or tokens <= 0:
+            return Lengths(self.tokens, self.completions, tokens, completions)
+        if self._is_another_mix(tokens, completions):
+            return Lengths(tokens, completions)
+        keep = max(0.0, 1 - completions / MEMORY)
+        return Lengths(
+            keep * self.tokens + tokens, keep * self.completions + completions
+        )
+
+    @property
+    def mean(self) -> float | None:
+        """Tokens per request; None before the first completions."""
+        # The open block is half full of tokens of requests that are not through.
+        if self.completions:
+            return self.tokens / self.completions
+        if self.block_completions < 1 or self.block_tokens <= 0:
+            return None
+        return self.block_tokens / self.block_completions
+
+    @property
+    def variance(self) -> float:
+        """Of log ``mean``, from chance alone."""
+        return VARIATION**2 / max(1.0, self.completions or self.block_completions)
+
+    def _is_another_mix(self, tokens: float, completions: float) -> bool:
+        if not self.completions:
+            return False
+        change = log(tokens / completions) - log(self.tokens / self.completions)
+        chance = VARIATION * sqrt(1 / completions + 1 / self.completions)
+        return abs(change) > SURPRISE * chance
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Summed seconds of decoding and of service; the oldest fade."""
+
+    decode_seconds: float = 0.0
+    service_seconds: float = 0.0
+
+    def after(self, interval: Interval) -> Decoding:
+        """With one more interval."""
+        if interval.decode_seconds is None or interval.service_seconds is None:
+            return self
+        return Decoding(
+            FADE * self.decode_seconds + interval.decode_seconds,
+            FADE * self.service_seconds + interval.service_seconds,
+        )
+
+    @property
+    def share(self) -> float:
+        """The part of their service time in which requests decode, not prefill."""
+        if self.service_seconds <= 0:
+            return 1.0
+        return min(1.0, self.decode_seconds / self.service_seconds)
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Prompt tokens computed and tokens generated; the oldest fade."""
+
+    computed: float = 0.0
+    generated: float = 0.0
+
+    def after(self, interval: Interval) -> Prompts:
+        """With one more interval."""
+        if interval.prompt_tokens is None or interval.generation_tokens is None:
+            return self
+        computed = max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
+        return Prompts(
+            FADE * self.computed + computed,
+            FADE * self.generated + interval.generation_tokens,
+        )
+
+    @property
+    def ratio(self) -> float | None:
+        """Prompt tokens computed for each token generated; None where not counted."""
+        return self.computed / self.generated if self.generated > 0 else None
