@@ -35,6 +35,9 @@ def run(arguments: Sequence[str], stop: StopRequest) -> int:
     lost: str | None = None
     try:
         status = _run(arguments, stop)
+    except SystemExit as error:
+        # The parser has said what it had to say: help, the version, or what is wrong.
+        status = error.code if isinstance(error.code, int) else FAILED
     except BrokenPipeError:
         status = OK
     except OSError as error:

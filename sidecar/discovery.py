@@ -100,14 +100,14 @@ def _sources(
     yield Source("SIDECAR_METRICS_PORT", by_port, decided=True)
     yield _from_dynamo(environ)
     yield _from_processes(table())
-    usual = tuple(target.local(port, f"port {port}") for port in USUAL_PORTS)
+    usual = tuple(target.local(port, "usual ports") for port in USUAL_PORTS)
     yield Source("usual ports", usual)
     if settings.discovery == "ports":
         known = {*USUAL_PORTS}
         if settings.listen != "off":
             known.add(target.listen_address(settings.listen)[1])
         found = [port for port in ports() if port not in known]
-        listening = tuple(target.local(port, "listening port") for port in found)
+        listening = tuple(target.local(port, "listening ports") for port in found)
         yield Source("listening ports", listening)
 
 
@@ -124,8 +124,10 @@ def discover(found: Iterator[Source], probe: Probe) -> Discovered:
             accepted = answers or source.decided
             if accepted:
                 taken.append(candidate)
-            verdict = Verdict(source.name, candidate.url, accepted, reason)
-            verdicts.append(verdict)
+            subject = candidate.url
+            if candidate.origin != source.name:
+                subject += f" ({candidate.origin})"
+            verdicts.append(Verdict(source.name, subject, accepted, reason))
         if taken:
             return Discovered(tuple(taken), tuple(verdicts), final=source.decided)
     return Discovered((), tuple(verdicts))
@@ -195,7 +197,7 @@ def _from_processes(table: Iterator[Process]) -> Source:
         try:
             candidate = _of_process(found)
         except (SettingsError, ValueError) as error:
-            notes.append(f"{found.kind} (process {found.pid}): {error}")
+            notes.append(f"{found.kind}, process {found.pid}: {error}")
             continue
         if candidate.place not in {each.place for each in targets}:
             targets.append(candidate)
@@ -234,7 +236,7 @@ def _of_process(found: WorkerProcess) -> Target:
         port = system_port("DYN_SYSTEM_PORT", found.system_port)
         if port is None:
             raise ValueError(_no_port("DYN_SYSTEM_PORT", found.system_port.strip()))
-    origin = f"{found.kind} (process {found.pid})"
+    origin = f"{found.kind}, process {found.pid}"
     here = target.local(port, origin, max_concurrency=found.max_concurrency)
     return replace(here, scheme=found.scheme)
 

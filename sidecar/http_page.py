@@ -27,6 +27,7 @@ LARGEST_BODY = 16 * 1024 * 1024
 MOST_REDIRECTS = 3
 
 _CHUNK = 64 * 1024
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _BOTH_FAMILIES = ("127.0.0.1", "::1")
 _STALE = (RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
@@ -110,8 +111,7 @@ class HttpPage:
                 body = self._body(response)
                 return body.decode("utf-8", "replace"), path, self._clock()
             path = self._redirected(path, response)
-        url = self.target.url
-        msg = f"{url}: more than {MOST_REDIRECTS} redirects, the last to {path}"
+        msg = f"more than {MOST_REDIRECTS} redirects, the last to {path}"
         raise ScrapeError(msg, reason="redirect")
 
     def _exchange(self, path: str) -> HTTPResponse:
@@ -153,27 +153,30 @@ class HttpPage:
         origin = f"{self.target.scheme}://{self.target.address}"
         location = response.getheader("Location") or ""
         there = urlsplit(urljoin(origin + path, location))
-        here = urlsplit(origin)
-        if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-            msg = (
-                f"{origin}{path} redirects to another host, {location!r}; not followed"
-            )
-            raise ScrapeError(msg, reason="redirect")
-        return there.path + (f"?{there.query}" if there.query else "")
+        # A port that is none raises; whoever sends that is not followed either.
+        with contextlib.suppress(ValueError):
+            default = _DEFAULT_PORTS.get(there.scheme)
+            if (there.scheme, there.hostname, there.port or default) == (
+                self.target.scheme,
+                self.target.host.lower(),
+                self.target.port,
+            ):
+                return there.path + (f"?{there.query}" if there.query else "")
+        msg = f"it redirects to another host, {there.hostname}; not followed"
+        raise ScrapeError(msg, reason="redirect")
 
     def _body(self, response: HTTPResponse) -> bytes:
-        url = f"{self.target.scheme}://{self.target.address}"
         if response.status != HTTPStatus.OK:
-            raise _refused(url, response.status)
+            raise _refused(response.status)
         encoding = response.getheader("Content-Encoding", "identity").lower()
         if encoding != "identity":
-            msg = f"{url} answers in {encoding}, which was not asked for"
+            msg = f"it answers in {encoding}, which was not asked for"
             raise ScrapeError(msg, reason="encoding")
         parts, size = [], 0
         while chunk := response.read(_CHUNK):
             size += len(chunk)
             if size > LARGEST_BODY:
-                msg = f"{url} sends more than {LARGEST_BODY >> 20} MiB: no metrics page"
+                msg = f"it sends more than {LARGEST_BODY >> 20} MiB: no metrics page"
                 raise ScrapeError(msg, reason="too_large")
             parts.append(chunk)
         # ``length`` is what is still missing; None where the server did not say.
@@ -184,30 +187,29 @@ class HttpPage:
         return b"".join(parts)
 
     def _translated(self, error: Exception) -> ScrapeError:
-        address = self.target.address
         if self._cut_short == "timeout" or isinstance(error, TimeoutError):
-            msg = f"{address} gave no complete answer within {self._limit:g} s"
+            msg = f"it gave no complete answer within {self._limit:g} s"
             return ScrapeError(msg, reason="timeout")
         if self._cut_short:
-            return ScrapeError(f"{address}: the read was stopped", reason="stopped")
+            return ScrapeError("the read was stopped", reason="stopped")
         if isinstance(error, ConnectionRefusedError):
-            msg = f"{address} refuses connections: nothing listens there (yet)"
+            msg = "it refuses connections: nothing listens there (yet)"
             return ScrapeError(msg, reason="refused")
         if isinstance(error, (socket.gaierror, UnicodeError)):
             reason = getattr(error, "strerror", None) or "not a host name"
-            msg = f"{self.target.host} has no address: {reason}"
+            msg = f"the host {self.target.host} has no address: {reason}"
             return ScrapeError(msg, reason="dns")
         if isinstance(error, ssl.SSLError):
             hint = "set SIDECAR_TLS_CA_FILE, or http:// if it speaks no TLS"
-            msg = f"{address}: TLS failed ({error.reason or error}); {hint}"
+            msg = f"TLS failed ({error.reason or error}); {hint}"
             return ScrapeError(msg, reason="tls")
         if isinstance(error, IncompleteRead):
-            msg = f"{address} closed the connection in the middle of the page"
+            msg = "it closed the connection in the middle of the page"
             return ScrapeError(msg, reason="incomplete")
         if isinstance(error, HTTPException):
-            msg = f"{address} does not speak HTTP as expected ({type(error).__name__})"
+            msg = f"it does not speak HTTP as expected ({type(error).__name__})"
             return ScrapeError(msg, reason="not_http")
-        return ScrapeError(f"{address}: {error}", reason="connection")
+        return ScrapeError(str(error), reason="connection")
 
 
 _REDIRECTS = frozenset(
@@ -221,14 +223,14 @@ _REDIRECTS = frozenset(
 )
 
 
-def _refused(url: str, status: int) -> ScrapeError:
+def _refused(status: int) -> ScrapeError:
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        msg = f"{url} answers {status}: it wants a token; set SIDECAR_BEARER_TOKEN"
+        msg = f"it answers {status}: it wants a token; set SIDECAR_BEARER_TOKEN"
         return ScrapeError(msg, reason="unauthorized")
     if status == HTTPStatus.NOT_FOUND:
-        msg = f"{url} answers 404: no page at that path; set SIDECAR_METRICS_PATH"
+        msg = "it answers 404: no page at that path; set SIDECAR_METRICS_PATH"
         return ScrapeError(msg, reason="not_found")
-    return ScrapeError(f"{url} answers HTTP {status}", reason="http_status")
+    return ScrapeError(f"it answers HTTP {status}", reason="http_status")
 
 
 def tls_context(ca_file: str | None, *, skip_verify: bool) -> ssl.SSLContext:

@@ -118,7 +118,7 @@ class TestOrder:
             ("SIDECAR_TARGETS", "", False),
             ("SIDECAR_METRICS_PORT", "", False),
             ("DYN_SYSTEM_PORT", "", False),
-            ("process table", "http://localhost:8100", False),
+            ("process table", "http://localhost:8100 (vllm serve, process 7)", False),
             ("usual ports", "http://localhost:8000", False),
             ("usual ports", "http://localhost:9090", False),
             ("usual ports", "http://localhost:8081", False),
