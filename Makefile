@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint unit compatible test-real bench docs prior clean
+.PHONY: help demo test lint unit compatible test-real bench accuracy docs prior clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ test-real: $(VENV)/.ready  ## against a real vLLM and a real Dynamo, on the CPU
 
 bench: $(VENV)/.ready  ## ratios against named peers
 	@$(BIN)/python -m tests.bench
+
+accuracy: $(VENV)/.ready  ## how far estimates are from the truth, as a table
+	@$(BIN)/python -m tests.accuracy
 
 docs: $(VENV)/.ready  ## write the table of settings into the README
 	@$(BIN)/python -m tests.readme

@@ -22,7 +22,7 @@ from sidecar.settings import Settings
 BAND = 1.2816
 """Standard deviations between the middle and either end of an 80 % interval."""
 
-EXTRAPOLATION = 0.07
+EXTRAPOLATION = 0.1
 """Error of log X for each factor e between the highest n seen and n*."""
 
 SATURATED_ERROR = 0.03
