@@ -26,10 +26,13 @@ _ENOUGH_TO_BE_SURPRISED = 60.0
 _DRIFT = 0.1
 """Standard deviation of log α from one point to the next that means nothing."""
 
+_LEAST_VARIANCE = 1e-8
+"""What rounding may leave of the difference of two squares."""
+
 _LEAST_SCORE = -8.0
 """However unlikely the points before made a shape, new ones may bring it back."""
 
-_NEGLIGIBLE = 1e-3
+_NEGLIGIBLE = 1e-2
 """Of the most probable candidate's weight; what is below does not count."""
 
 
@@ -179,13 +182,9 @@ class LogNormal:
 
 def throughput(lines: Sequence[Line], concurrency: float) -> LogNormal:
     """X(n) = n / (α·h(n)) over all lines: the mixture's mean and spread of log X."""
-    at = heights(concurrency)
-    values = [
-        (line, log(concurrency / at[line.index]) - line.log_alpha) for line in lines
-    ]
-    mean = sum(line.probability * value for line, value in values)
-    variance = sum(
-        line.probability * ((value - mean) ** 2 + line.variance)
-        for line, value in values
-    )
-    return LogNormal(mean, sqrt(variance))
+    at, mean, square = heights(concurrency), 0.0, 0.0
+    for line in lines:
+        value = log(concurrency / at[line.index]) - line.log_alpha
+        mean += line.probability * value
+        square += line.probability * (value * value + line.variance)
+    return LogNormal(mean, sqrt(max(square - mean * mean, _LEAST_VARIANCE)))
