@@ -1,9 +1,11 @@
-"""Capacity from light load: fit R(n) = α + β·n and read X(n*) off it.
+"""Capacity from light load: learn R(n) = α·h(n) and read X(n*) off it.
 
-Little's law gives the mean time in service R at the concurrency n that requests met;
-with the line through such points X(n) = n / (α + β·n), and the capacity is X at the
-concurrency limit n*. While requests wait, the throughput is the capacity, and that
-evidence is weighed in. DESIGN.md section 4 tells where each number comes from.
+A request among n gets on at the rate 1 / R(n), so what was done in a window, and the n
+that the gauge showed meanwhile, measure α for each shape h that R may have (``window``);
+the shapes are weighed by how well they explain all windows (``posterior``). The capacity
+is X(n) = n / R(n) at the concurrency limit n* (``limits``), over the tokens of a request
+where tokens are what is counted (``mix``). While requests wait, the throughput is the
+capacity, and that evidence is weighed in.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ class CurveEstimator:
             state = _with_point(state)
         elif state.posterior.weight == 0 and (point := state.window.point()):
             # The first window is long: say what it says so far.
-            early = Posterior().after(point)
+            early = state.posterior.after(point)
             lines = tuple(early.lines(state.prompts.ratio))
             return state, self._estimate(replace(state, posterior=early, lines=lines))
         return state, self._estimate(state)
