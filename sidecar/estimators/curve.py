@@ -1,11 +1,11 @@
 """Capacity from light load: learn R(n) = α·h(n) and read X(n*) off it.
 
-A request among n gets on at the rate 1 / R(n), so what was done in a window, and the n
-that the gauge showed meanwhile, measure α for each shape h that R may have (``window``);
-the shapes are weighed by how well they explain all windows (``posterior``). The capacity
-is X(n) = n / R(n) at the concurrency limit n* (``limits``), over the tokens of a request
-where tokens are what is counted (``mix``). While requests wait, the throughput is the
-capacity, and that evidence is weighed in.
+A request among n gets on at the rate 1 / R(n), so what was done in a window, and the
+n that the gauge showed meanwhile, measure α for each shape h that R may have
+(``window``); the shapes are weighed by how well they explain all windows
+(``posterior``). The capacity is X(n) = n / R(n) at the concurrency limit n*
+(``limits``), over the tokens of a request where tokens are what is counted (``mix``).
+While requests wait, the throughput is the capacity, and that evidence is weighed in.
 """
 
 from __future__ import annotations
