@@ -59,13 +59,19 @@ def daemon(story: Story, gateway: Gateway) -> Iterator[Daemon]:
         running.close()
 
 
+def found_by(story: Story) -> str:
+    """How check names the mocker."""
+    url = f"http://localhost:{story.engine.port}"
+    return f"{url} (dynamo.mocker, process {story.engine.child.pid})"
+
+
 def test_check_says_why_a_worker_without_requests_is_not_taken(story: Story) -> None:
     found = command("check")
     assert found.returncode == 1
     assert (
-        f"  -    process table: http://localhost:{story.engine.port}: a Dynamo worker "
-        "whose engine has exported nothing yet: it is still starting, or a mocker "
-        "before its first request" in found.stdout
+        f"  -    process table: {found_by(story)}: a Dynamo worker whose engine has "
+        "exported nothing yet: it is still starting, or a mocker before its first "
+        "request" in found.stdout
     )
 
 
@@ -83,7 +89,7 @@ def test_light_load(story: Story, daemon: Daemon) -> None:
     before = steps.light_load(daemon, story.engine)
     story.learned = Learned(before, 0.0, 0.0)
     said = daemon.at(story.engine.port)
-    assert said["found"] == f"dynamo.mocker (process {story.engine.child.pid})"
+    assert said["found"] == f"dynamo.mocker, process {story.engine.child.pid}"
     assert said["engine"] == "dynamo"
     steps.was_light(daemon, story.engine)
 
@@ -91,11 +97,7 @@ def test_light_load(story: Story, daemon: Daemon) -> None:
 def test_check_takes_it_from_the_process_table(story: Story, gateway: Gateway) -> None:
     found = command("check", SIDECAR_PUSHGATEWAY_URL=gateway.url)
     assert found.returncode == 0, found.stdout + found.stderr
-    port = story.engine.port
-    assert (
-        f"taken  process table: http://localhost:{port}: a dynamo worker"
-        in found.stdout
-    )
+    assert f"taken  process table: {found_by(story)}: a dynamo worker" in found.stdout
 
 
 def test_the_estimate_comes_near_the_saturated_rate(

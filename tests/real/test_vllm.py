@@ -56,14 +56,13 @@ def daemon(story: Story, gateway: Gateway) -> Iterator[Daemon]:
         running.close()
 
 
-@pytest.mark.usefixtures("story")
-def test_check_takes_it_from_the_process_table(gateway: Gateway) -> None:
+def test_check_takes_it_from_the_process_table(story: Story, gateway: Gateway) -> None:
     found = command("check", SIDECAR_PUSHGATEWAY_URL=gateway.url)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "SIDECAR_TARGETS: not set" in found.stdout
     assert (
-        f"taken  process table: http://localhost:{PORT}: "
-        "a vllm worker, model tiny-llama" in found.stdout
+        f"taken  process table: http://localhost:{PORT} (vllm serve, process "
+        f"{story.engine.child.pid}): a vllm worker, model tiny-llama" in found.stdout
     )
     assert f"pushgateway: {gateway.url} is ready" in found.stdout
     assert "num_loaded_models_tiny_llama{" in found.stdout
@@ -85,7 +84,7 @@ def test_the_name_filter_works(note: Note) -> None:
     page.http.close()
     note(f"vLLM: a poll reads {sizes[1]} B instead of {sizes[0]} B")
     assert len(sizes) == 3
-    assert max(sizes[1:]) < sizes[0] / 10
+    assert max(sizes[1:]) < sizes[0] / 8
     assert whole.counters.keys() == filtered.counters.keys() == again.counters.keys()
     assert filtered.kv_tokens == whole.kv_tokens
     assert filtered.started_at == whole.started_at
@@ -93,7 +92,7 @@ def test_the_name_filter_works(note: Note) -> None:
 
 def test_light_load(story: Story, daemon: Daemon) -> None:
     said = daemon.wait(PORT, "its limit", lambda worker: worker["state"] == "idle")
-    assert said["found"] == f"vllm serve (process {story.engine.child.pid})"
+    assert said["found"] == f"vllm serve, process {story.engine.child.pid}"
     assert said["engine"] == "vllm"
     story.before = steps.light_load(daemon, story.engine)
     steps.was_light(daemon, story.engine)
