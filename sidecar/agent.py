@@ -75,6 +75,8 @@ class Agent:
     @property
     def is_alive(self) -> bool:
         """Whether the loop turned lately."""
+        if not self.settings.enabled:
+            return True
         slowest = 3 * (self.settings.poll_interval + self.settings.scrape_limit)
         return self._clock() - self.last_turn <= slowest
 
@@ -205,6 +207,7 @@ class Agent:
             if worker.identity is None:
                 self._say_tag(identity)
             worker.identity = identity
+            worker.last_reading = self._clock()
             estimate = worker.pipeline.estimate
             method = estimate.method if estimate else ""
             readings.append(Reading(identity, self._wall(), worker.values, method))
@@ -224,16 +227,15 @@ class Agent:
 
     def _retire_the_away(self) -> None:
         for worker in list(self.workers):
-            since = worker.last_success
-            if worker.error is None or since is None:
+            since = worker.last_reading or worker.last_success
+            if since is None or self._clock() - since <= self.settings.longest_gap:
                 continue
-            if self._clock() - since > self.settings.longest_gap:
-                self._retire(worker)
-                if not self.discovered.final:
-                    self.workers.remove(worker)
-                    worker.close()
-                    self._look_at = self._clock()
-                    self._changes.forget(worker.target.url)
+            self._retire(worker)
+            if worker.error is not None and not self.discovered.final:
+                self.workers.remove(worker)
+                worker.close()
+                self._look_at = self._clock()
+                self._changes.forget(worker.target.url)
 
     def _retire(self, worker: Worker) -> None:
         if worker.identity is not None:
@@ -247,6 +249,8 @@ class Agent:
         url = worker.target.url
         if worker.error is not None:
             self._telemetry.polls.labels(worker.error.reason).inc()
+            if self._stop.is_set():
+                return
             level = "warning" if worker.last_success else "info"
             text = f"no reading from {url}: {worker.error}"
             self._changes.say(url, worker.error.reason, level, text, worker=url)

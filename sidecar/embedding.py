@@ -65,6 +65,9 @@ class Attachment:
 
 def attach(server: object, *, url: str, **settings: Any) -> Attachment:
     """See ``sidecar.attach``."""
+    if "targets" in settings:
+        msg = "attach(targets=…): the worker is given by url"
+        raise SettingsError(msg)
     loaded = environment.load(targets=(url,), **{"listen": ON_DEMAND, **settings})
     if not loaded.settings.enabled:
         return Attachment(None)

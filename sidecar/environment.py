@@ -23,6 +23,7 @@ _SERVICE_LINK = re.compile(
 )
 _SERVICE_URL = re.compile(r"(?:tcp|udp|sctp)://")
 _ALIKE = 0.35
+_USERINFO = re.compile(r"//[^\n\"]*@")
 _BEFORE_AT = re.compile(r"(?<!\S)\S+@")
 
 
@@ -94,7 +95,9 @@ def load(environ: Mapping[str, str] | None = None, **arguments: Any) -> Loaded:
         origins[variable.name] = name
         _put(values, variable.path, value)
     for argument, value in arguments.items():
-        _put(values, (argument,), value)
+        # pushgateway_url="…" is a variable's name, pushgateway={"url": "…"} a model's.
+        variable = known.get(PREFIX + argument.upper())
+        _put(values, variable.path if variable else (argument,), value)
         origins[PREFIX + argument.upper()] = "argument"
     try:
         settings = Settings(**values)
@@ -118,11 +121,14 @@ def _value(name: str, raw: str, variable: Variable) -> str | None:
         raise SettingsError(f"{name}: the value is not UTF-8 text") from None
     if name != variable.name:
         try:
-            return Path(raw.strip()).read_text(encoding="utf-8").rstrip("\r\n") or None
+            secret = Path(raw.strip()).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             msg = f"{name}={raw!r}: the file cannot be read: {reason}"
             raise SettingsError(msg) from None
+        if not secret:
+            raise SettingsError(f"{name}={raw!r}: the file is empty")
+        return secret
     if variable.is_secret:
         return raw.rstrip("\r\n") or None
     text = raw.strip()
@@ -135,6 +141,9 @@ def _value(name: str, raw: str, variable: Variable) -> str | None:
 def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     for key in path[:-1]:
         values = values.setdefault(key, {})
+    before = values.get(path[-1])
+    if isinstance(before, dict) and isinstance(value, dict):
+        value = {**before, **value}
     values[path[-1]] = value
 
 
@@ -175,11 +184,9 @@ def _example(variable: Variable) -> str | None:
 
 def masked(text: str) -> str:
     """The text with users and passwords hidden, in URLs and in what lacks a scheme."""
-    return _BEFORE_AT.sub(_without_user, text)
+    # A password may hold blanks, slashes and signs: hide too much rather than little.
+    return _BEFORE_AT.sub(_without_user, _USERINFO.sub("//***@", text))
 
 
 def _without_user(match: re.Match[str]) -> str:
-    start, slashes, _ = match[0].partition("//")
-    if slashes:
-        return f"{start}//***@"
-    return "***@" if ":" in match[0] else match[0]
+    return "***@" if ":" in match[0] and "//" not in match[0] else match[0]

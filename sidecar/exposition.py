@@ -63,6 +63,12 @@ class Page:
         parsed = (_parse(name, rest) for rest in self._lines[name])
         return [(labels, value) for labels, value in parsed if isfinite(value)]
 
+    def lines(self, name: str) -> int:
+        """How many lines have the name, also those whose value is no number."""
+        if name not in self._lines:
+            self.look_for((name,))
+        return len(self._lines[name])
+
     def has(self, name: str) -> bool:
         """Whether a sample is called exactly ``name``."""
         text, needle = self._text, "\n" + name

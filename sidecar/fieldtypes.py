@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 _DURATION = re.compile(r"(\d+\.?\d*(?:e\d+)?|\.\d+)\s*(ms|s|m|h|)", re.IGNORECASE)
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+LONGEST = 30 * 86400.0
+HIGHEST = 1e9
 _HEADER_TEXT = re.compile(r"[ -~]*")
 
 
@@ -25,8 +27,8 @@ def seconds(value: object) -> float:
     """
     match = _DURATION.fullmatch(str(value).strip())
     number = float(match[1]) * _UNITS[match[2].lower()] if match else math.nan
-    if not (math.isfinite(number) and number > 0):
-        msg = "is not a duration above zero; write 5, 5s, 500ms or 1m"
+    if not 0 < number <= LONGEST:
+        msg = "is not a duration above zero, at most 30 days; write 5, 5s, 500ms or 1m"
         raise ValueError(msg)
     return number
 
@@ -36,8 +38,8 @@ def _positive(value: object) -> float:
         number = float(str(value))
     except ValueError:
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        msg = "is not a number above zero"
+    if not 0 < number <= HIGHEST:
+        msg = "is not a number above zero (at most a billion)"
         raise ValueError(msg)
     return number
 
@@ -57,17 +59,24 @@ def _names(value: object) -> Any:
 
 
 def _labels(value: object) -> Any:
-    if not isinstance(value, str):
-        return value
-    labels = {}
-    for part in _names(value):
-        name, equals, text = part.partition("=")
-        name, text = name.strip(), text.strip()
-        if not equals or not text or not _LABEL_NAME.fullmatch(name):
-            msg = f"{part!r} is not name=value with a name of letters, digits and _"
+    pairs = _pairs(value)
+    labels: dict[str, str] = {}
+    for name, text in pairs:
+        if not text or not _LABEL_NAME.fullmatch(name) or name.startswith("__"):
+            msg = f"{name}={text} is not name=value with a name of letters, digits, _"
+            raise ValueError(msg)
+        if name in labels:
+            msg = f"has {name} twice"
             raise ValueError(msg)
         labels[name] = text
     return labels
+
+
+def _pairs(value: object) -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [(str(name), str(text)) for name, text in value.items()]
+    parts = (part.partition("=") for part in _names(str(value)))
+    return [(name.strip(), text.strip()) for name, _, text in parts]
 
 
 def _http_url(value: str) -> str:
@@ -77,8 +86,8 @@ def _http_url(value: str) -> str:
         url.port  # noqa: B018 - raises for a port that is no number
     except ValueError:
         usable = False
-    if not usable:
-        msg = "is not an http:// or https:// URL"
+    if not usable or url.query or url.fragment or re.search(r"\s", value):
+        msg = "is not a plain http:// or https:// URL"
         raise ValueError(msg)
     if url.username is not None or url.password is not None:
         msg = "has a user or password in it; give those by their own settings"

@@ -80,7 +80,7 @@ class HttpPage:
         timer.start()
         try:
             return self._get(path)
-        except (OSError, HTTPException, UnicodeError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             self.close()
             raise self._translated(error) from None
         except ScrapeError:
@@ -152,9 +152,9 @@ class HttpPage:
         response.read(_CHUNK)
         origin = f"{self.target.scheme}://{self.target.address}"
         location = response.getheader("Location") or ""
-        there = urlsplit(urljoin(origin + path, location))
-        # A port that is none raises; whoever sends that is not followed either.
+        # What is no URL raises; whoever sends that is not followed either.
         with contextlib.suppress(ValueError):
+            there = urlsplit(urljoin(origin + path, location))
             default = _DEFAULT_PORTS.get(there.scheme)
             if (there.scheme, there.hostname, there.port or default) == (
                 self.target.scheme,
@@ -162,7 +162,7 @@ class HttpPage:
                 self.target.port,
             ):
                 return there.path + (f"?{there.query}" if there.query else "")
-        msg = f"it redirects to another host, {there.hostname}; not followed"
+        msg = "it redirects to another host; not followed"
         raise ScrapeError(msg, reason="redirect")
 
     def _body(self, response: HTTPResponse) -> bytes:
@@ -206,7 +206,8 @@ class HttpPage:
         if isinstance(error, IncompleteRead):
             msg = "it closed the connection in the middle of the page"
             return ScrapeError(msg, reason="incomplete")
-        if isinstance(error, HTTPException):
+        # http.client lets some broken framing through as a ValueError.
+        if isinstance(error, (HTTPException, ValueError)):
             msg = f"it does not speak HTTP as expected ({type(error).__name__})"
             return ScrapeError(msg, reason="not_http")
         return ScrapeError(str(error), reason="connection")

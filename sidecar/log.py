@@ -88,7 +88,7 @@ class _Redactor:
 @dataclass
 class _Said:
     what: str
-    at: float
+    is_written: bool
     repeats: int = 0
 
 
@@ -96,7 +96,8 @@ class Changes:
     """Says a thing once, until it changes.
 
     Of each subject (a worker, a sink) only the last thing said is remembered; the same
-    thing again is counted, and the count goes with the next line.
+    thing again is counted, and the count goes with the next line. What goes back and
+    forth is written at most once a minute, and what then stays is written late.
     """
 
     def __init__(
@@ -111,14 +112,15 @@ class Changes:
         """Write the line unless the subject's last one said the same ``what``."""
         now = self._clock()
         last = self._last.get(subject)
+        repeats = last.repeats if last else 0
         before = self._times.get((subject, what))
-        flapping = before is not None and now - before < QUIET_SECONDS
-        if last is not None and (last.what == what or flapping):
-            self._last[subject] = _Said(what, last.at, last.repeats + 1)
+        is_known = last is not None and last.what == what and last.is_written
+        if is_known or (before is not None and now - before < QUIET_SECONDS):
+            self._last[subject] = _Said(what, is_known, repeats + 1)
             return
-        if last is not None and last.repeats:
-            more["repeated"] = last.repeats
-        self._last[subject] = _Said(what, now)
+        if repeats:
+            more["repeated"] = repeats
+        self._last[subject] = _Said(what, is_written=True)
         self._times[subject, what] = now
         getattr(self._log, level)(text, **more)
 

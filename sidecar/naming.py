@@ -37,7 +37,13 @@ def _worker_names(
         host = settings.worker or (hostname if target.is_loopback else target.host)
         names.append(f"{host}:{target.port}")
     counts = Counter(names)
-    return [
+    with_path = [
         f"{name}{target.path or ''}" if counts[name] > 1 else name
         for name, target in zip(names, targets, strict=True)
+    ]
+    # Several loopback addresses are several workers on one host.
+    counts = Counter(with_path)
+    return [
+        f"{target.host}/{name}" if counts[name] > 1 else name
+        for name, target in zip(with_path, targets, strict=True)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 from sidecar.exposition import Labels
 from sidecar.states import State
@@ -120,12 +121,12 @@ def gauges(reading: Reading) -> Iterator[Gauge]:
     values, labels = reading.values, reading.identity.all_labels
     if values.state in {State.BASELINE, State.UNREACHABLE}:
         return
-    if values.published is not None:
+    if values.published is not None and isfinite(values.published):
         signal = SIGNAL_PREFIX + reading.identity.tag
         yield Gauge(signal, SIGNAL_HELP, values.published, labels)
     for attribute, name, text in _NAMES:
         value = getattr(values, attribute)
-        if value is not None:
+        if value is not None and isfinite(value):
             yield Gauge(name, text, value, labels)
     state = (*labels, ("state", str(values.state)))
     yield Gauge(STATE, "1 for the state the worker is in.", 1.0, state)

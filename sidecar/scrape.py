@@ -51,15 +51,22 @@ class Scraper:
             ScrapeError: no usable answer; PageError: an answer without a sample.
         """
         try:
-            if self._dialect and self._filter_works is not False:
-                sample = self._filtered(*self._dialect)
-                self._filter_works = sample is not None
-                if sample is not None:
-                    return sample
-            return self._read_whole()
+            return self._read()
         except ScrapeError:
             self.forget()
             raise
+        except Exception as error:
+            # A page that nobody thought of must not end the loop, nor look like health.
+            self.forget()
+            raise fault(error) from error
+
+    def _read(self) -> Sample:
+        if self._dialect and self._filter_works is not False:
+            sample = self._filtered(*self._dialect)
+            self._filter_works = sample is not None
+            if sample is not None:
+                return sample
+        return self._read_whole()
 
     def _filtered(self, engine: Engine, prefix: str) -> Sample | None:
         """A sample from the filtered page; None where it is worse than the whole."""
@@ -95,6 +102,12 @@ class Scraper:
                 raise
             body, self._whole, at = self.http.get(FILTERED)
         return body, at
+
+
+def fault(error: Exception) -> ScrapeError:
+    """An error of ours in dealing with a page, as a poll that gave no sample."""
+    msg = f"a fault of the sidecar's in dealing with the page: {type(error).__name__}"
+    return ScrapeError(f"{msg}: {error}", reason="fault")
 
 
 def _has(sample: Sample) -> frozenset[str]:

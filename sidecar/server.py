@@ -92,6 +92,7 @@ def _server(host: str, port: int, routes: Routes) -> ThreadingHTTPServer:
     class Listener(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         daemon_threads = True
+        request_queue_size = 128
 
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that goes away in the middle is its own affair."""

@@ -51,6 +51,20 @@ def _targets(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+def _path(value: str) -> str:
+    if not re.fullmatch("/[!-~]*", value):
+        msg = "is not a path: it begins with / and has no blanks"
+        raise ValueError(msg)
+    return value
+
+
+def _sinks(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        msg = "names no sink"
+        raise ValueError(msg)
+    return tuple(dict.fromkeys(_one_of(name, SINKS.names()) for name in value))
+
+
 def _one_of(value: str, names: list[str]) -> str:
     if value not in names:
         msg = f"is not one of {', '.join(names)}"
@@ -96,9 +110,7 @@ Engine = Annotated[
     str, AfterValidator(lambda v: _one_of(v, ["auto", *ENGINES.names()]))
 ]
 Method = Annotated[str, AfterValidator(lambda v: _one_of(v, ESTIMATORS.names()))]
-SinkNames = Annotated[
-    Names, AfterValidator(lambda v: tuple(_one_of(n, SINKS.names()) for n in v))
-]
+SinkNames = Annotated[Names, AfterValidator(_sinks)]
 Tag = Annotated[str, AfterValidator(_legal_tag)]
 
 
@@ -129,9 +141,8 @@ class Settings(BaseSettings):
     engine: Engine = Field(
         "auto", description=f"The page's dialect: auto, {', '.join(ENGINES.builtin)}."
     )
-    metrics_path: str | None = Field(
+    metrics_path: Annotated[str, AfterValidator(_path)] | None = Field(
         None,
-        pattern="^/[!-~]*$",
         description="The page's path, where it is not `/metrics`.",
         examples=["/prometheus/metrics"],
     )

@@ -26,6 +26,9 @@ class StopRequest:
 
     def install(self) -> None:
         """Take the signals over; main thread only."""
+        # The kernel may choose any thread. Then Python's handler would run only when
+        # the main thread wakes, but this descriptor is written to at once.
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -34,6 +37,7 @@ class StopRequest:
         """Give the signals back: for commands that simply end on Ctrl-C."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(-1)
 
     def set(self) -> None:
         """Ask to stop, as a signal does."""

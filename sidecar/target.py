@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+_SAME_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""On one port these are one worker, in whichever address family it listens."""
 
 LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
 
@@ -39,7 +43,8 @@ class Target:
     @property
     def place(self) -> tuple[str, int, str | None]:
         """What tells two targets apart, however they were found."""
-        return self.host, self.port, self.path
+        host = "localhost" if self.host in _SAME_LOOPBACK else self.host
+        return host, self.port, self.path
 
     @property
     def is_loopback(self) -> bool:
@@ -86,6 +91,9 @@ def parse(text: str, origin: str = "") -> Target:
     # First: the other messages show the text.
     if "@" in text.partition("?")[0]:
         msg = "a target has a user or password in it; use SIDECAR_BEARER_TOKEN"
+        raise ValueError(msg)
+    if re.search(r"\s", text):
+        msg = f"{text!r} has blanks in it; {example}"
         raise ValueError(msg)
     if text.isascii() and text.isdigit():
         text = f"localhost:{text}"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
-from sidecar.engines.base import GENERATION_TOKENS, PREEMPTIONS, PROMPT_TOKENS
+from sidecar.engines.base import (
+    GENERATION_TOKENS,
+    LARGEST,
+    PREEMPTIONS,
+    PROMPT_TOKENS,
+)
 from sidecar.errors import TraceError
 from sidecar.sample import Sample, Series
 
@@ -40,7 +44,7 @@ def read(path: Path) -> Iterator[Row]:
         TraceError: with file, line and column.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             yield from _rows(path, csv.DictReader(file, strict=True))
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from None
@@ -126,7 +130,7 @@ class _Cells:
             value = float(text)
         except ValueError:
             raise self.wrong(column, f"is {text!r}, not a number") from None
-        if not isfinite(value) or value < 0:
+        if not 0 <= value <= LARGEST:
             raise self.wrong(column, f"is {text!r}, not a finite number from 0 up")
         return value
 

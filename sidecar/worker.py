@@ -12,7 +12,7 @@ from sidecar.http_page import HttpPage, tls_context
 from sidecar.pipeline import Pipeline
 from sidecar.reading import Identity, Values
 from sidecar.sample import Sample
-from sidecar.scrape import Scraper
+from sidecar.scrape import Scraper, fault
 from sidecar.settings import Settings
 from sidecar.states import State
 from sidecar.target import Target
@@ -28,6 +28,7 @@ class Worker:
         error: why the last poll failed; None: it did not.
         last_success: monotonic time of the last good poll, seconds; None: none yet.
         failures: polls that failed since then.
+        last_reading: monotonic time of the last poll that had something to publish.
         identity: under which it was last published.
     """
 
@@ -39,6 +40,7 @@ class Worker:
         self.error: ScrapeError | None = None
         self.last_success: float | None = None
         self.failures = 0
+        self.last_reading: float | None = None
         self.identity: Identity | None = None
         self._settings = settings
         self._clock = clock
@@ -65,13 +67,18 @@ class Worker:
         """Read the worker once. A failed poll keeps the baseline."""
         try:
             sample = self._scraper.read()
+            self.values = self.pipeline.advance(sample)
         except ScrapeError as error:
-            self.failures += 1
-            self.error = error
-            self.values = Values(State.UNREACHABLE)
-            return
-        self.failures, self.error, self.last_success = 0, None, sample.at
-        self.values = self.pipeline.advance(sample)
+            self._failed(error)
+        except Exception as error:
+            self._failed(fault(error))
+        else:
+            self.failures, self.error, self.last_success = 0, None, sample.at
+
+    def _failed(self, error: ScrapeError) -> None:
+        self.failures += 1
+        self.error = error
+        self.values = Values(State.UNREACHABLE)
 
     def move(self, target: Target) -> None:
         """The same worker at another place, or with other limits; go on learning."""

@@ -30,9 +30,12 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     settings = environment.load().settings
     try:
         worker = scraper(target.parse(options.target), settings)
-        limit = fieldtypes.seconds(options.seconds) if options.seconds else None
     except ValueError as error:
         raise SettingsError(str(error)) from None
+    try:
+        limit = fieldtypes.seconds(options.seconds) if options.seconds else None
+    except ValueError as error:
+        raise SettingsError(f"--seconds {options.seconds!r} {error}") from None
     rows = failures = 0
     try:
         with options.output.open("w", encoding="utf-8", newline="") as file:

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sidecar.errors import MissingCounter, MissingGauge, NoSamples
+from sidecar.errors import (
+    MalformedSample,
+    MissingCounter,
+    MissingGauge,
+    NoSamples,
+)
 from sidecar.exposition import Labels, Page
 from sidecar.sample import Sample, Series
 
@@ -80,6 +85,7 @@ class Engine:
         """
         page.look_for(tuple(self.names(prefix)))
         departures = self._found(page, prefix, self.finished)
+        _refuse_nonsense(page, prefix, self.finished + self.running + self.waiting)
         finished = self._merged(departures)
         running = self._first(page, prefix, self.running)
         if not finished and not running:
@@ -116,7 +122,8 @@ class Engine:
         self, page: Page, prefix: str, names: tuple[str, ...]
     ) -> list[tuple[Labels, float]]:
         for name in names:
-            if found := page.samples(prefix + name):
+            found = page.samples(prefix + name)
+            if found and all(0 <= value <= LARGEST for _, value in found):
                 return found
         return []
 
@@ -159,6 +166,25 @@ class Engine:
             if ("sleep_state", "awake") in labels
         ]
         return bool(awake) and not any(awake)
+
+
+LARGEST = 1e15
+"""No counter or gauge of a worker gets there; more is another thing than it seems."""
+
+
+def _refuse_nonsense(page: Page, prefix: str, names: tuple[str, ...]) -> None:
+    """A needed number that is none must not pass for zero, nor for a restart.
+
+    Raises:
+        MalformedSample: it is NaN, infinite, negative or absurdly large.
+    """
+    for name in names:
+        found = page.samples(prefix + name)
+        odd = [value for _, value in found if not 0 <= value <= LARGEST]
+        if odd or len(found) < page.lines(prefix + name):
+            value = f"{odd[0]:g}" if odd else "not a number"
+            msg = f"{prefix}{name} is {value}, which no worker can mean"
+            raise MalformedSample(msg)
 
 
 _PROCESS_START = "process_start_time_seconds"

@@ -135,7 +135,7 @@ class CurveEstimator:
         )
 
     def _limit(self, state: CurveState, length: float) -> Limit:
-        limit = lowest(state.seen.limits(), self.max_concurrency)
+        limit = lowest(state.seen, self.max_concurrency)
         if self.latency_objective is None:
             return limit
         allowed = _within(self.latency_objective / length, state.lines)

@@ -29,12 +29,14 @@ class Seen:
     Attributes:
         running, usage: fading sums of running requests and of the fraction of the KV
             cache that they held; their ratio is how many would fill it.
+        most: requests running, the highest lately: the limit is not below it.
         waited_at: requests running while others waited, the highest lately; 0: never.
     """
 
     running: float = 0.0
     usage: float = 0.0
     waited_at: float = 0.0
+    most: float = 0.0
 
     def after(self, interval: Interval) -> Seen:
         """With one more interval."""
@@ -45,7 +47,8 @@ class Seen:
         waited_at = self.waited_at
         if interval.queued:
             waited_at = max(_MEMORY * waited_at, *interval.running)
-        return Seen(running, usage, waited_at)
+        most = max(_MEMORY * self.most, *interval.running)
+        return Seen(running, usage, waited_at, most)
 
     def limits(self) -> Iterable[Limit]:
         """The limits that the gauges show."""
@@ -55,16 +58,16 @@ class Seen:
             yield Limit(self.waited_at, "requests wait there")
 
 
-def lowest(limits: Iterable[Limit], sequences: float | None) -> Limit:
-    """The limit that binds, at least one request.
+def lowest(seen: Seen, sequences: float | None) -> Limit:
+    """The limit that binds: at least one request, and what was seen to run.
 
     Args:
         sequences: the sequence limit where it is known, requests.
     """
-    known = [*limits]
+    known = [*seen.limits()]
     if sequences is not None:
         known.append(Limit(sequences, "sequence limit"))
     elif not any(limit.origin == "requests wait there" for limit in known):
         known.append(Limit(DEFAULT_SEQUENCES, "vLLM's default sequence limit"))
     limit = min(known, key=lambda each: each.requests)
-    return Limit(max(1.0, limit.requests), limit.origin)
+    return Limit(max(1.0, limit.requests, seen.most), limit.origin)

@@ -20,6 +20,9 @@ FEWEST_TOKENS = 50.0
 FEWEST_COMPLETIONS = 4.0
 """Fewer measure nothing; with four log R is off by a half, and the band says so."""
 
+LEAST_CONCURRENCY = 1e-6
+"""Less is no request."""
+
 MODEL_ERROR = 0.03
 """Scatter of log R around a smooth curve, beyond counting noise."""
 
@@ -102,7 +105,7 @@ class Window:
         seconds = interval.duration
         n = concurrency(interval, unit)
         work = self.work or (0.0,) * len(candidates())
-        if n > 0:
+        if n > LEAST_CONCURRENCY:
             area = n * seconds
             pairs = zip(work, heights(n), strict=True)
             work = tuple([w + area / height for w, height in pairs])
@@ -136,7 +139,7 @@ class Window:
         half: α = work / k. Or that of so many tokens, where they are counted: then α is
         the time of a token, and neither the ends nor long requests blur it.
         """
-        if self.area <= 0:
+        if not self.work or min(self.work) <= 0:
             return None
         if self.unit is Unit.DECODED_TOKEN:
             return self._point(self.units, FEWEST_TOKENS, 0.0)

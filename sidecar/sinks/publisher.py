@@ -13,6 +13,9 @@ from sidecar.reading import Identity, Reading
 from sidecar.sinks.base import Sink
 from sidecar.telemetry import Telemetry
 
+RETIRE_AGAIN = 5.0
+"""Seconds between two attempts to take series away."""
+
 
 class Publisher:
     """Takes readings from the loop without ever making it wait.
@@ -38,6 +41,7 @@ class Publisher:
         self._leaving: set[Identity] = set()
         self._published: set[Identity] = set()
         self._due = 0.0
+        self._retire_at = 0.0
         self._stopping = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -62,9 +66,11 @@ class Publisher:
     def turn(self) -> None:
         """Take away what is to go, then publish if that is due."""
         with self._changed:
-            leaving, self._leaving = self._leaving, set()
-            readings: list[Reading] = []
             now = self._clock()
+            leaving: set[Identity] = set()
+            if now >= self._retire_at or self._stopping:
+                leaving, self._leaving = self._leaving, set()
+            readings: list[Reading] = []
             if self._pending and now >= self._due:
                 readings = list(self._pending.values())
                 self._pending = {}
@@ -103,7 +109,7 @@ class Publisher:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not (self._leaving or self._is_due()) and not self._stopping:
+                while not (self._is_due() or self._stopping):
                     self._changed.wait(self._patience())
                 stopping = self._stopping
             self.turn()
@@ -111,10 +117,15 @@ class Publisher:
                 return
 
     def _is_due(self) -> bool:
-        return bool(self._pending) and self._clock() >= self._due
+        patience = self._patience()
+        return patience is not None and patience <= 0
 
     def _patience(self) -> float | None:
-        return max(0.0, self._due - self._clock()) if self._pending else None
+        """Seconds until there is something to do; None: until something comes."""
+        times = [self._due] if self._pending else []
+        if self._leaving:
+            times.append(self._retire_at)
+        return max(0.0, min(times) - self._clock()) if times else None
 
     def _publish(self, readings: list[Reading]) -> None:
         self._published |= {reading.identity for reading in readings}
@@ -138,6 +149,11 @@ class Publisher:
                 self.sink.retire(sorted(identities, key=lambda i: (i.worker, i.tag)))
         except SinkError as error:
             self._say_failed("retire", error)
+            with self._changed:
+                # Series that stay would be believed: try again, unless they are back.
+                self._leaving |= identities - self._pending.keys() - self._published
+                self._published |= self._leaving
+                self._retire_at = self._clock() + RETIRE_AGAIN
 
     def _say_failed(self, what: str, error: SinkError) -> None:
         self.last_error = str(error)

@@ -8,6 +8,7 @@ github.com/prometheus/pushgateway.
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -98,20 +99,37 @@ class PushgatewaySink:
                 timeout=self._timeout,
                 # A redirected PUT would turn into a GET.
                 allow_redirects=False,
+                stream=True,
             )
         except requests.RequestException as error:
             msg = f"{self._url} does not answer: {_root(error)}"
             raise SinkError(msg, reason="unreachable") from None
+        with answer:
+            said = self._body(answer)
         if answer.status_code in _TAKEN:
             return
-        said = answer.text
         for secret in self._secrets:
             said = said.replace(secret, "***")
-        excerpt = " ".join(said[:_EXCERPT].split())
+        excerpt = " ".join(said.split())
         msg = f"{self._url} answers {answer.status_code} to {method}: {excerpt}"
         if answer.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             msg += " (set SIDECAR_PUSHGATEWAY_USERNAME and _PASSWORD, or _BEARER_TOKEN)"
         raise SinkError(msg, reason=f"http_{answer.status_code}")
+
+    def _body(self, answer: requests.Response) -> str:
+        """The beginning of the body, read for no longer than the time limit.
+
+        ``requests`` limits the wait for each byte, and keeps a body of any size.
+        """
+        body, until = b"", time.monotonic() + self._timeout
+        try:
+            for byte in answer.iter_content(1):
+                body += byte
+                if len(body) >= _EXCERPT or time.monotonic() > until:
+                    break
+        except requests.RequestException:
+            pass  # what came so far is enough to be shown
+        return body.decode("utf-8", "replace")
 
 
 def path(group: Mapping[str, str]) -> str:

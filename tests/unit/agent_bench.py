@@ -35,7 +35,8 @@ class Page:
     """A vLLM page that a test changes; None: the server answers 503."""
 
     def __init__(self, model: str = "org/m") -> None:
-        self.model, self.done, self.running = model, 0, 0
+        self.model, self.done = model, 0
+        self.running: float = 0
         self.up = True
 
     def __call__(self, line: str) -> bytes:

@@ -381,12 +381,12 @@ class TestMix:
 
 class TestLimits:
     def test_the_setting_or_command_line(self) -> None:
-        assert lowest([], 40).requests == 40
+        assert lowest(Seen(), 40).requests == 40
 
     def test_where_requests_wait(self) -> None:
         seen = Seen().after(interval(5, 9, running=(14, 16), waiting=(3, 2)))
 
-        assert lowest(seen.limits(), None).requests == 16
+        assert lowest(seen, None).requests == 16
 
     def test_the_kv_cache(self) -> None:
         """Ten requests fill a fifth of it, so fifty fill it."""
@@ -394,13 +394,13 @@ class TestLimits:
         for i in range(1, 9):
             seen = seen.after(interval(5.0 * i, 9, running=(10, 10), kv_usage=0.2))
 
-        limit = lowest(seen.limits(), 256)
+        limit = lowest(seen, 256)
 
         assert limit.requests == pytest.approx(50)
         assert limit.origin == "KV cache"
 
     def test_a_guess_is_called_a_guess(self) -> None:
-        limit = lowest([], None)
+        limit = lowest(Seen(), None)
 
         assert limit.requests == DEFAULT_SEQUENCES
         assert "default" in limit.origin

@@ -7,6 +7,7 @@ import pytest
 from sidecar import engines
 from sidecar.engines.base import GENERATION_TOKENS, PREEMPTIONS, SERVICE_COUNT
 from sidecar.errors import (
+    MalformedSample,
     MissingCounter,
     MissingGauge,
     NoSamples,
@@ -149,9 +150,24 @@ class TestRefusals:
         with pytest.raises(MissingCounter, match="vllm:request_success_total"):
             read(RUNNING)
 
-    def test_a_nan_in_a_needed_sample_is_a_missing_sample(self) -> None:
-        with pytest.raises(MissingGauge):
-            read(FINISHED + "vllm:num_requests_running NaN\n")
+    @pytest.mark.parametrize("value", ["NaN", "-nan", "+Inf", "-5", "1e300"])
+    def test_a_needed_number_that_is_none(self, value: str) -> None:
+        """It must pass neither for zero nor, coming and going, for new work."""
+        declared = "# TYPE vllm:num_requests_running gauge\n"
+        running = f"vllm:num_requests_running {value}\n"
+
+        for text in (
+            FINISHED + running,
+            FINISHED + declared + running,
+            RUNNING + FINISHED + FINISHED.replace("stop", "x").replace("5", value),
+        ):
+            with pytest.raises(MalformedSample, match="which no worker can mean"):
+                read(text)
+
+    def test_an_odd_optional_number_is_left_out(self) -> None:
+        text = FINISHED + RUNNING + "vllm:kv_cache_usage_perc NaN\n"
+
+        assert read(text).kv_usage is None
 
     @pytest.mark.parametrize(
         ("text", "error"),

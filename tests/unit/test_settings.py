@@ -83,7 +83,10 @@ class TestWrongValues:
             ({"SIDECAR_TARGETS": "a:70000"}, "port from 1 to 65535"),
             ({"SIDECAR_SCRAPE_TIMEOUT": "9s"}, "longer than SIDECAR_POLL_INTERVAL"),
             ({"SIDECAR_PUSHGATEWAY_USERNAME": "u"}, "both a user name and a password"),
-            ({"SIDECAR_PUSHGATEWAY_URL": "http://a:x"}, "not an http:// or https://"),
+            (
+                {"SIDECAR_PUSHGATEWAY_URL": "http://a:x"},
+                "not a plain http:// or https://",
+            ),
         ],
     )
     def test_the_sentence_says_what_to_do(
