@@ -55,6 +55,7 @@ class HttpPage:
         self.target = target
         self._limit = limit
         self._tls = tls
+        self._token = token
         self._clock = clock
         self._connection: HTTPConnection | None = None
         self._cut_short: str | None = None
@@ -152,17 +153,17 @@ class HttpPage:
         response.read(_CHUNK)
         origin = f"{self.target.scheme}://{self.target.address}"
         location = response.getheader("Location") or ""
-        # What is no URL raises; whoever sends that is not followed either.
+        elsewhere = "what is no URL"
         with contextlib.suppress(ValueError):
             there = urlsplit(urljoin(origin + path, location))
-            default = _DEFAULT_PORTS.get(there.scheme)
-            if (there.scheme, there.hostname, there.port or default) == (
-                self.target.scheme,
-                self.target.host.lower(),
-                self.target.port,
-            ):
+            port = there.port or _DEFAULT_PORTS.get(there.scheme)
+            here = (self.target.scheme, self.target.host.lower(), self.target.port)
+            if (there.scheme, there.hostname, port) == here:
                 return there.path + (f"?{there.query}" if there.query else "")
-        msg = "it redirects to another host; not followed"
+            elsewhere = f"{there.scheme}://{there.hostname}/"
+        if self._token:
+            elsewhere = elsewhere.replace(self._token, "***")
+        msg = f"it redirects to another host, {elsewhere}; not followed"
         raise ScrapeError(msg, reason="redirect")
 
     def _body(self, response: HTTPResponse) -> bytes:
