@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from sidecar.errors import SettingsError
 from sidecar.reading import Identity, Reading, gauges
+from sidecar.server import Server
 from sidecar.settings import Settings
 from sidecar.sinks.families import families
 
@@ -27,10 +29,15 @@ class PrometheusSink(Collector):
         self._readings: dict[Identity, Reading] = {}
 
     def check(self) -> str:
-        """The page is part of this process."""
+        """The page is part of the process that ``run`` starts; is its address free?"""
         if self._listen == "off":
             return "no page: SIDECAR_LISTEN is off"
-        return f"the own page, http://{self._listen}/metrics"
+        page = f"the own page, http://{self._listen}/metrics"
+        try:
+            Server(self._listen, {}).stop()
+        except SettingsError:
+            return f"{page}; the address is taken now (by a running sidecar?)"
+        return page
 
     def publish(self, readings: Sequence[Reading]) -> None:
         """Show the readings from now on."""

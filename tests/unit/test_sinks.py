@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 from base64 import urlsafe_b64decode
 from urllib.parse import unquote
 
@@ -214,6 +215,13 @@ class TestPrometheus:
         assert 'worker="host:8000"} 3.0' in found
         assert 'worker="host:8001"} 2.0' in found
         assert found.count("# TYPE llm_worker_capacity gauge") == 1
+
+    def test_check_says_whether_its_address_is_free(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            listen = f"127.0.0.1:{taken.getsockname()[1]}"
+            assert "is taken now" in PrometheusSink(listen).check()
+        assert "taken" not in PrometheusSink(listen).check()
+        assert "off" in PrometheusSink("off").check()
 
     def test_retired_workers_vanish(self) -> None:
         sink = PrometheusSink("127.0.0.1:9846")
