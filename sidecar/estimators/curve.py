@@ -15,7 +15,7 @@ from math import hypot, log, sqrt
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.limits import Limit, Seen, lowest
-from sidecar.estimators.mix import Decoding, Lengths, Prompts
+from sidecar.estimators.mix import Lengths, Ratio, computed_prompts
 from sidecar.estimators.posterior import Line, LogNormal, Posterior, throughput
 from sidecar.estimators.window import Unit, Window, unit_of, units_of
 from sidecar.interval import Interval
@@ -39,6 +39,8 @@ class CurveState:
     Attributes:
         saturated_units: tokens, or requests where no tokens are counted, done in
             ``saturated_seconds`` while requests waited; the oldest fade.
+        decoding: seconds of decoding over those of service: the rest is prefill.
+        prompts: prompt tokens computed over tokens generated.
         unit: what α is the time of, and what those units are.
     """
 
@@ -50,8 +52,8 @@ class CurveState:
     saturated_units: float = 0.0
     saturated_completions: float = 0.0
     saturated_seconds: float = 0.0
-    decoding: Decoding = field(default_factory=Decoding)
-    prompts: Prompts = field(default_factory=Prompts)
+    decoding: Ratio = field(default_factory=Ratio)
+    prompts: Ratio = field(default_factory=Ratio)
     unit: Unit = Unit.REQUEST
     evidence: float = 0.0
 
@@ -90,8 +92,12 @@ class CurveEstimator:
             window=state.window.after(interval),
             seen=state.seen.after(interval),
             lengths=state.lengths.after(units, interval.completions),
-            decoding=state.decoding.after(interval),
-            prompts=state.prompts.after(interval),
+            decoding=state.decoding.after(
+                interval.decode_seconds, interval.service_seconds
+            ),
+            prompts=state.prompts.after(
+                computed_prompts(interval), interval.generation_tokens
+            ),
         )
         state = _with_saturation(state, interval)
         if state.window.is_full:
@@ -99,7 +105,7 @@ class CurveEstimator:
         elif state.posterior.weight == 0 and (point := state.window.point()):
             # The first window is long: say what it says so far.
             early = state.posterior.after(point)
-            lines = tuple(early.lines(state.prompts.ratio))
+            lines = tuple(early.lines(state.prompts.value))
             return state, self._estimate(replace(state, posterior=early, lines=lines))
         return state, self._estimate(state)
 
@@ -112,7 +118,7 @@ class CurveEstimator:
         limit = self._limit(state, length)
         at_work = limit.requests
         if state.unit is Unit.DECODED_TOKEN:
-            at_work = max(1.0, state.decoding.share * at_work)
+            at_work = max(1.0, min(1.0, state.decoding.value or 1.0) * at_work)
         capacity = throughput(lines, at_work)
         reach = max(0.0, log(limit.requests / state.posterior.highest))
         capacity = LogNormal(capacity.mean, hypot(capacity.sd, EXTRAPOLATION * reach))
@@ -180,7 +186,7 @@ def _with_point(state: CurveState) -> CurveState:
         state,
         window=Window(),
         posterior=posterior,
-        lines=tuple(posterior.lines(state.prompts.ratio)),
+        lines=tuple(posterior.lines(state.prompts.value)),
         evidence=evidence,
     )
 

@@ -73,47 +73,26 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """Summed seconds of decoding and of service; the oldest fade."""
+class Ratio:
+    """One sum over another, interval by interval; the oldest fade."""
 
-    decode_seconds: float = 0.0
-    service_seconds: float = 0.0
+    above: float = 0.0
+    below: float = 0.0
 
-    def after(self, interval: Interval) -> Decoding:
-        """With one more interval."""
-        if interval.decode_seconds is None or interval.service_seconds is None:
+    def after(self, above: float | None, below: float | None) -> Ratio:
+        """With one more interval; the same where either is not counted."""
+        if above is None or below is None:
             return self
-        return Decoding(
-            FADE * self.decode_seconds + interval.decode_seconds,
-            FADE * self.service_seconds + interval.service_seconds,
-        )
+        return Ratio(FADE * self.above + above, FADE * self.below + below)
 
     @property
-    def share(self) -> float:
-        """The part of their service time in which requests decode, not prefill."""
-        if self.service_seconds <= 0:
-            return 1.0
-        return min(1.0, self.decode_seconds / self.service_seconds)
+    def value(self) -> float | None:
+        """The ratio; None before there is anything to divide by."""
+        return self.above / self.below if self.below > 0 else None
 
 
-@dataclass(frozen=True)
-class Prompts:
-    """Prompt tokens computed and tokens generated; the oldest fade."""
-
-    computed: float = 0.0
-    generated: float = 0.0
-
-    def after(self, interval: Interval) -> Prompts:
-        """With one more interval."""
-        if interval.prompt_tokens is None or interval.generation_tokens is None:
-            return self
-        computed = max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
-        return Prompts(
-            FADE * self.computed + computed,
-            FADE * self.generated + interval.generation_tokens,
-        )
-
-    @property
-    def ratio(self) -> float | None:
-        """Prompt tokens computed for each token generated; None where not counted."""
-        return self.computed / self.generated if self.generated > 0 else None
+def computed_prompts(interval: Interval) -> float | None:
+    """Prompt tokens that were really computed: a cache saved the others."""
+    if interval.prompt_tokens is None:
+        return None
+    return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
