@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
-from sidecar import environment, naming, target
+from sidecar import environment, naming, sinks, target
 from sidecar.errors import SettingsError, SinkError
 from sidecar.estimators.limits import Seen, lowest
 from sidecar.states import State
@@ -182,6 +185,34 @@ class TestLimits:
         seen = Seen().after(interval(5, 9, running=(600, 600)))
 
         assert lowest(seen, None).requests == 600
+
+
+class TestGateway:
+    def test_an_answer_that_trickles_is_cut_at_the_time_limit(self) -> None:
+        done = threading.Event()
+
+        def trickle(listener: socket.socket) -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 400 No\r\nContent-Length: 9999\r\n\r\n")
+                while not done.wait(0.02):
+                    connection.sendall(b"x")
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=trickle, args=[listener])
+            thread.start()
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            settings = environment.load(
+                {}, pushgateway={"url": url, "timeout": 0.3}
+            ).settings
+            started = time.monotonic()
+            with pytest.raises(SinkError, match="xxx"):
+                sinks.build("pushgateway", settings).publish([reading()])
+            done.set()
+            thread.join()
+
+        assert time.monotonic() - started < 5
 
 
 class TestRetiring:

@@ -62,6 +62,8 @@ class TestErrors:
             ([HEAD, "1,x,2,,,,,"], "line 2, column request_success_total: is 'x'"),
             ([HEAD, "1,-5,2,,,,,"], "from 0 up"),
             ([HEAD, "1,nan,2,,,,,"], "finite"),
+            ([HEAD, "1,1e300,2,,,,,"], "column request_success_total: is '1e300'"),
+            ([HEAD, "1,5,inf,,,,,"], "column num_requests_running: is 'inf'"),
             ([HEAD, "1,5,,,,,,"], "column num_requests_running: is empty"),
             ([HEAD, ",5,2,,,,,"], "column t_s: is empty"),
             ([HEAD, "1,5,2,,,,,", "1,5,2,,,,,"], "line 3, column t_s: is not later"),
