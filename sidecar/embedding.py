@@ -72,12 +72,11 @@ def attach(server: object, *, url: str, **settings: Any) -> Attachment:
     if not loaded.settings.enabled:
         return Attachment(None)
     try:
-        finalizer = weakref.finalize(server, lambda: None)
+        weakref.ref(server)
     except TypeError:
         kind = type(server).__name__
         msg = f"attach(server=…): a {kind} cannot be referenced weakly; pass the object"
         raise SettingsError(f"{msg} that owns the server process") from None
-    finalizer.detach()
     attachment = Attachment(Service(loaded.settings, log.logger(loaded.settings)))
     weakref.finalize(server, attachment.detach).atexit = False
     return attachment

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sidecar import estimators
 from sidecar.estimators.base import Estimate, Estimator, Learning
 from sidecar.flow import Flow
 from sidecar.interval import Interval, between
 from sidecar.reading import Values
 from sidecar.sample import Sample
+from sidecar.settings import Settings
 from sidecar.states import Quiet, State, judge
 
 
@@ -35,6 +37,21 @@ class Pipeline:
     _flow: Flow = field(default_factory=Flow, init=False)
     _quiet: Quiet = field(default_factory=Quiet, init=False)
     _service_time: float | None = field(default=None, init=False)
+
+    @classmethod
+    def configured(cls, settings: Settings, found_limit: float | None) -> Pipeline:
+        """A pipeline as configured.
+
+        Args:
+            found_limit: the sequence limit where the engine's command line shows it.
+        """
+        return cls(
+            estimators.build(settings, found_limit),
+            multiplier=settings.multiplier,
+            minimum=settings.minimum,
+            sequence_limit=settings.max_concurrency or found_limit,
+            longest_gap=settings.longest_gap,
+        )
 
     @property
     def estimate(self) -> Estimate | None:

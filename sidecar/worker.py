@@ -45,13 +45,7 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._scraper = scraper(target, settings, clock)
-        self.pipeline = Pipeline(
-            estimators.build(settings, target.max_concurrency),
-            multiplier=settings.multiplier,
-            minimum=settings.minimum,
-            sequence_limit=settings.max_concurrency or target.max_concurrency,
-            longest_gap=settings.longest_gap,
-        )
+        self.pipeline = Pipeline.configured(settings, target.max_concurrency)
 
     @property
     def sample(self) -> Sample | None:

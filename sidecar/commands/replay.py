@@ -8,10 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sidecar import environment, estimators, trace
+from sidecar import environment, trace
 from sidecar.pipeline import Pipeline
 from sidecar.reading import Values
-from sidecar.settings import Settings
 from sidecar.signals import StopRequest
 from sidecar.states import State
 
@@ -36,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, stop: StopRequest) -> int:
     """Print what each row of the trace leads to."""
     stop.uninstall()
-    line = pipeline(environment.load().settings)
+    pipeline = Pipeline.configured(environment.load().settings, None)
     heading = f"{'t_s':>10} {'state':12}" + "".join(f"{n:>18}" for n in NUMBERS)
     for row in trace.read(options.trace):
         if heading and options.output == "text":
@@ -45,24 +44,13 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         if row.sample is None:
             values = Values(State.UNREACHABLE)
         else:
-            values = line.advance(row.sample)
+            values = pipeline.advance(row.sample)
         print(
             _json(row.time, values)
             if options.output == "json"
             else _text(row.time, values)
         )
     return 0
-
-
-def pipeline(settings: Settings) -> Pipeline:
-    """A pipeline as configured, for a worker of which only the trace is known."""
-    return Pipeline(
-        estimators.build(settings, None),
-        multiplier=settings.multiplier,
-        minimum=settings.minimum,
-        sequence_limit=settings.max_concurrency,
-        longest_gap=settings.longest_gap,
-    )
 
 
 def _json(time: float, values: Values) -> str:

@@ -33,15 +33,43 @@ SATURATED_MEMORY = 300.0
 
 
 @dataclass(frozen=True)
+class Saturation:
+    """What was done while requests waited, in ``seconds``; the oldest fades.
+
+    Attributes:
+        units: tokens, or requests where no tokens are counted.
+    """
+
+    units: float = 0.0
+    completions: float = 0.0
+    seconds: float = 0.0
+
+    def after(self, interval: Interval, unit: Unit) -> Saturation:
+        """With one more interval; the same unless requests waited in it."""
+        if not interval.queued:
+            return self
+        keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
+        return Saturation(
+            keep * self.units + units_of(interval, unit),
+            keep * self.completions + interval.completions,
+            keep * self.seconds + interval.duration,
+        )
+
+    def rate(self, unit: Unit) -> LogNormal:
+        """Units/s: counting noise and a little model error."""
+        noise = 1 / self.completions if unit is Unit.REQUEST else 0.0
+        level = log(max(self.units, 0.5) / self.seconds)
+        return LogNormal(level, sqrt(noise + SATURATED_ERROR**2))
+
+
+@dataclass(frozen=True)
 class CurveState:
     """All that is remembered: the open window, the points' statistics, the limits.
 
     Attributes:
-        saturated_units: tokens, or requests where no tokens are counted, done in
-            ``saturated_seconds`` while requests waited; the oldest fade.
         decoding: seconds of decoding over those of service: the rest is prefill.
         prompts: prompt tokens computed over tokens generated.
-        unit: what α is the time of, and what those units are.
+        unit: what α is the time of, and what is counted while requests wait.
     """
 
     window: Window = field(default_factory=Window)
@@ -49,9 +77,7 @@ class CurveState:
     seen: Seen = field(default_factory=Seen)
     lengths: Lengths = field(default_factory=Lengths)
     lines: tuple[Line, ...] = ()
-    saturated_units: float = 0.0
-    saturated_completions: float = 0.0
-    saturated_seconds: float = 0.0
+    saturation: Saturation = field(default_factory=Saturation)
     decoding: Ratio = field(default_factory=Ratio)
     prompts: Ratio = field(default_factory=Ratio)
     unit: Unit = Unit.REQUEST
@@ -98,8 +124,8 @@ class CurveEstimator:
             prompts=state.prompts.after(
                 computed_prompts(interval), interval.generation_tokens
             ),
+            saturation=state.saturation.after(interval, unit),
         )
-        state = _with_saturation(state, interval)
         if state.window.is_full:
             state = _with_point(state)
         elif state.posterior.weight == 0 and (point := state.window.point()):
@@ -124,8 +150,8 @@ class CurveEstimator:
         capacity = LogNormal(capacity.mean, hypot(capacity.sd, EXTRAPOLATION * reach))
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
-        if state.saturated_completions >= 1 and limit.origin != _OBJECTIVE:
-            capacity = capacity.combined(_seen_capacity(state))
+        if state.saturation.completions >= 1 and limit.origin != _OBJECTIVE:
+            capacity = capacity.combined(state.saturation.rate(state.unit))
             method += ", with the rate seen while requests waited"
         if in_tokens:
             spread = hypot(capacity.sd, sqrt(state.lengths.variance))
@@ -176,32 +202,13 @@ def _with_point(state: CurveState) -> CurveState:
     evidence = state.evidence + window.completions
     if posterior.scores is not state.posterior.scores and state.unit is Unit.REQUEST:
         # Requests have become others, and with them the rate at saturation.
-        state = replace(
-            state,
-            saturated_units=0.0,
-            saturated_completions=0.0,
-            saturated_seconds=0.0,
-        )
+        state = replace(state, saturation=Saturation())
     return replace(
         state,
         window=Window(),
         posterior=posterior,
         lines=tuple(posterior.lines(state.prompts.value)),
         evidence=evidence,
-    )
-
-
-def _with_saturation(state: CurveState, interval: Interval) -> CurveState:
-    """What was done while requests waited; the oldest fades."""
-    if not interval.queued:
-        return state
-    keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
-    units = units_of(interval, state.unit)
-    return replace(
-        state,
-        saturated_units=keep * state.saturated_units + units,
-        saturated_completions=keep * state.saturated_completions + interval.completions,
-        saturated_seconds=keep * state.saturated_seconds + interval.duration,
     )
 
 
@@ -212,20 +219,10 @@ def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
         window=Window(),
         posterior=state.posterior.without_level(),
         lines=(),
-        saturated_units=0.0,
-        saturated_completions=0.0,
-        saturated_seconds=0.0,
+        saturation=Saturation(),
         lengths=Lengths(),
         unit=unit,
     )
-
-
-def _seen_capacity(state: CurveState) -> LogNormal:
-    """The rate while requests waited: counting noise and a little model error."""
-    units, seconds = max(state.saturated_units, 0.5), state.saturated_seconds
-    counted = state.saturated_completions
-    noise = 1 / counted if state.unit is Unit.REQUEST else 0.0
-    return LogNormal(log(units / seconds), sqrt(noise + SATURATED_ERROR**2))
 
 
 def build(settings: Settings, max_concurrency: float | None) -> CurveEstimator:

@@ -71,13 +71,11 @@ class Point:
         log_alphas: a value for each candidate, log seconds.
         variance: of each of them, beyond the shape's own error.
         concurrency: the highest that was met, requests.
-        completions: requests behind it.
     """
 
     log_alphas: tuple[float, ...]
     variance: float
     concurrency: float
-    completions: float
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,6 @@ class Window:
             log_alphas=tuple(log(work) - level for work in self.work),
             variance=variance + MODEL_ERROR**2,
             concurrency=max(1.0, self.highest),
-            completions=self.completions,
         )
 
     def _gauge_variance(self) -> float:

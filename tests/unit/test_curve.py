@@ -56,7 +56,7 @@ def polls(
 def point(n: float, time: float, variance: float) -> Point:
     """Exact evidence: so long takes a request among n."""
     alphas = tuple(log(time / height) for height in heights(n))
-    return Point(alphas, variance, n, 20)
+    return Point(alphas, variance, n)
 
 
 def mean_slope(lines: Iterable[Line]) -> float:
