@@ -10,9 +10,8 @@ from sidecar.engines.base import (
     DECODE_TOKENS,
     GENERATION_TOKENS,
     PREEMPTIONS,
+    PREFILL_SECONDS,
     PROMPT_TOKENS,
-    SERVICE_COUNT,
-    SERVICE_SECONDS,
 )
 from sidecar.exposition import Labels
 from sidecar.sample import Sample, Series, is_completion
@@ -39,8 +38,9 @@ class Interval:
         cached_tokens: prompt tokens that a prefix cache saved computing.
         decode_seconds, decode_tokens: tokens after a request's first, and the summed
             time since the token before: the area under the requests that decode.
-        service_seconds: summed time in service of ``service_count`` finished
-            requests, without their time in the queue; None where not exported.
+        prefill_seconds: summed time of the finished requests from their first
+            schedule to their first token; None where not exported.
+        left_before: requests that had left the worker before, since it began.
         running, waiting: the gauges at both ends, requests.
         kv_usage, kv_tokens: of the later sample, see ``Sample``.
         sequence_limit: the most requests it was told to run; None: not known.
@@ -58,8 +58,8 @@ class Interval:
     preemptions: float | None = None
     decode_seconds: float | None = None
     decode_tokens: float | None = None
-    service_seconds: float | None = None
-    service_count: float | None = None
+    prefill_seconds: float | None = None
+    left_before: float | None = None
     kv_usage: float | None = None
     kv_tokens: float | None = None
     sequence_limit: float | None = None
@@ -132,8 +132,8 @@ def between(earlier: Sample, later: Sample) -> Interval | None:
         preemptions=totals.get(PREEMPTIONS),
         decode_seconds=totals.get(DECODE_SECONDS),
         decode_tokens=totals.get(DECODE_TOKENS),
-        service_seconds=totals.get(SERVICE_SECONDS),
-        service_count=totals.get(SERVICE_COUNT),
+        prefill_seconds=totals.get(PREFILL_SECONDS),
+        left_before=earlier.finished_total,
         kv_usage=later.kv_usage,
         kv_tokens=later.kv_tokens,
     )

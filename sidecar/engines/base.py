@@ -21,8 +21,7 @@ CACHED_TOKENS = "cached_tokens"
 PREEMPTIONS = "preemptions"
 DECODE_SECONDS = "decode_seconds"
 DECODE_TOKENS = "decode_tokens"
-SERVICE_SECONDS = "service_seconds"
-SERVICE_COUNT = "service_count"
+PREFILL_SECONDS = "prefill_seconds"
 
 _PLACEHOLDERS = frozenset({"", "undefined", "None", "unknown"})
 

@@ -8,9 +8,8 @@ from sidecar.engines.base import (
     DECODE_TOKENS,
     GENERATION_TOKENS,
     PREEMPTIONS,
+    PREFILL_SECONDS,
     PROMPT_TOKENS,
-    SERVICE_COUNT,
-    SERVICE_SECONDS,
     Engine,
 )
 
@@ -38,8 +37,7 @@ ENGINE = Engine(
             "inter_token_latency_seconds_count",
             "time_per_output_token_seconds_count",
         ),
-        SERVICE_SECONDS: ("request_inference_time_seconds_sum",),
-        SERVICE_COUNT: ("request_inference_time_seconds_count",),
+        PREFILL_SECONDS: ("request_prefill_time_seconds_sum",),
     },
     sleep_state="engine_sleep_state",
     cache_config="cache_config_info",

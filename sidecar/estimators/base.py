@@ -18,6 +18,7 @@ class Estimate:
         capacity: requests/s at the concurrency limit with the present request mix.
         lower, upper: the 80 % interval of the capacity, where the method has one.
         concurrency_limit: the most requests that the worker will run, where known.
+        limited_by: what sets that limit, in words.
         evidence: completions that the estimate rests on, requests.
         method: how the number came about, in words.
     """
@@ -26,6 +27,7 @@ class Estimate:
     lower: float | None = None
     upper: float | None = None
     concurrency_limit: float | None = None
+    limited_by: str = ""
     evidence: float = 0.0
     method: str = ""
 

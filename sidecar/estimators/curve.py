@@ -1,87 +1,94 @@
 """Capacity from light load: learn R(n) = α·h(n) and read X(n*) off it.
 
-A request among n gets on at the rate 1 / R(n), so what was done in a window, and the
-n that the gauge showed meanwhile, measure α for each shape h that R may have
-(``window``); the shapes are weighed by how well they explain all windows
-(``posterior``). The capacity is X(n) = n / R(n) at the concurrency limit n*
-(``limits``), over the tokens of a request where tokens are what is counted (``mix``).
-While requests wait, the throughput is the capacity, and that evidence is weighed in.
+Intervals add up to windows (``work``), windows to levels of load (``levels``); the
+shapes that h may have are weighed by how well they explain all levels (``posterior``).
+The capacity is X(n) = n / R(n) at the concurrency limit n* (``limits``); where tokens
+are counted, a request costs its tokens and its prompt (``mix``, ``prompts``). While
+requests wait, the throughput is the capacity, and that is weighed in (``saturation``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import hypot, log, sqrt
+from math import exp, hypot, log, sqrt
 
 from sidecar.estimators.base import Estimate
-from sidecar.estimators.limits import Limit, Seen, lowest
-from sidecar.estimators.mix import Lengths, Ratio, computed_prompts
-from sidecar.estimators.posterior import Line, LogNormal, Posterior, throughput
-from sidecar.estimators.window import Unit, Window, unit_of, units_of
+from sidecar.estimators.change import Change, surprise
+from sidecar.estimators.levels import Levels
+from sidecar.estimators.limits import OBJECTIVE, Limit, Seen, lowest
+from sidecar.estimators.mix import Lengths
+from sidecar.estimators.posterior import (
+    Line,
+    LogNormal,
+    Posterior,
+    Scores,
+    evidence,
+    explain,
+    throughput,
+)
+from sidecar.estimators.prompts import Prefills, PromptCost
+from sidecar.estimators.saturation import Saturation
+from sidecar.estimators.shapes import prior
+from sidecar.estimators.work import Unit, Work
 from sidecar.interval import Interval
 from sidecar.settings import Settings
 
 BAND = 1.2816
 """Standard deviations between the middle and either end of an 80 % interval."""
 
-EXTRAPOLATION = 0.1
-"""Error of log X for each factor e between the highest n seen and n*."""
+MODEL_ERROR = 0.03
+"""Of log X, however much was seen."""
 
-SATURATED_ERROR = 0.03
-SATURATED_MEMORY = 300.0
-"""Seconds of saturation that are remembered at full weight."""
+TOKENS_BEYOND_SD = 0.06
+"""Error of log X for each factor e between the highest n seen and n*, for tokens: the
+time of a step is a line, and what bends requests, their prompts, is counted apart."""
 
+ENOUGH_COMPLETIONS, ENOUGH_SECONDS, ENOUGH_SERVICE_TIMES = 8.0, 15.0, 1.0
+ENOUGH_TOKENS = 500.0
+"""A window: tokens are done at once, requests take their time."""
 
-@dataclass(frozen=True)
-class Saturation:
-    """What was done while requests waited, in ``seconds``; the oldest fades.
+FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
+"""Fewer measure nothing; with four log R is off by a half, and the band says so."""
 
-    Attributes:
-        units: tokens, or requests where no tokens are counted.
-    """
-
-    units: float = 0.0
-    completions: float = 0.0
-    seconds: float = 0.0
-
-    def after(self, interval: Interval, unit: Unit) -> Saturation:
-        """With one more interval; the same unless requests waited in it."""
-        if not interval.queued:
-            return self
-        keep = max(0.0, 1 - interval.duration / SATURATED_MEMORY)
-        return Saturation(
-            keep * self.units + units_of(interval, unit),
-            keep * self.completions + interval.completions,
-            keep * self.seconds + interval.duration,
-        )
-
-    def rate(self, unit: Unit) -> LogNormal:
-        """Units/s: counting noise and a little model error."""
-        noise = 1 / self.completions if unit is Unit.REQUEST else 0.0
-        level = log(max(self.units, 0.5) / self.seconds)
-        return LogNormal(level, sqrt(noise + SATURATED_ERROR**2))
+WARM_UP = 5.0
+"""Requests that a new worker is slow with: kernels compile, caches fill."""
 
 
 @dataclass(frozen=True)
 class CurveState:
-    """All that is remembered: the open window, the points' statistics, the limits.
+    """All that is remembered; its size does not grow.
 
     Attributes:
-        decoding: seconds of decoding over those of service: the rest is prefill.
-        prompts: prompt tokens computed over tokens generated.
+        window: the open one. levels: the closed ones.
+        before: scores of the shapes from levels that hold no more.
+        known: what all that says of the curve, as of the last closed window.
         unit: what α is the time of, and what is counted while requests wait.
+        evidence: completions learned from.
     """
 
-    window: Window = field(default_factory=Window)
-    posterior: Posterior = field(default_factory=Posterior)
+    window: Work = field(default_factory=Work)
+    levels: Levels = field(default_factory=Levels)
+    before: Scores = ()
+    known: Posterior = field(default_factory=Posterior)
+    change: Change = field(default_factory=Change)
     seen: Seen = field(default_factory=Seen)
     lengths: Lengths = field(default_factory=Lengths)
-    lines: tuple[Line, ...] = ()
+    prefills: Prefills = field(default_factory=Prefills)
     saturation: Saturation = field(default_factory=Saturation)
-    decoding: Ratio = field(default_factory=Ratio)
-    prompts: Ratio = field(default_factory=Ratio)
     unit: Unit = Unit.REQUEST
     evidence: float = 0.0
+
+    @property
+    def prompt_cost(self) -> PromptCost:
+        """The time of a prompt token, where units do not hold their prompts."""
+        if self.unit is Unit.REQUEST:
+            return PromptCost()
+        lines = self.known.lines
+        if lines:
+            alpha = exp(sum(line.probability * line.log_alpha for line in lines))
+        else:
+            alpha = self.window.area / max(1.0, self.window.units)
+        return self.prefills.cost(alpha)
 
 
 @dataclass(frozen=True)
@@ -105,55 +112,57 @@ class CurveEstimator:
     ) -> tuple[CurveState, Estimate | None]:
         """Learn from the interval, then say what is known.
 
-        An idle interval says nothing about capacity and leaves everything as it was.
+        An idle interval says nothing about capacity and leaves everything as it was,
+        and so do a new worker's first requests.
         """
-        if interval.completions == 0 and max(interval.running) == 0:
+        idle = interval.completions == 0 and max(interval.running) == 0
+        if idle or (interval.left_before is not None and interval.left_before < WARM_UP):
             return state, None
-        unit = unit_of(interval)
+        unit = Unit.best(interval)
         if state.unit is not unit:
             state = _in_other_units(state, unit)
-        units = units_of(interval, unit)
         state = replace(
             state,
-            window=state.window.after(interval),
+            window=state.window.after(interval, unit),
             seen=state.seen.after(interval),
-            lengths=state.lengths.after(units, interval.completions),
-            decoding=state.decoding.after(
-                interval.decode_seconds, interval.service_seconds
+            lengths=state.lengths.after(
+                interval.generation_tokens, interval.completions
             ),
-            prompts=state.prompts.after(
-                computed_prompts(interval), interval.generation_tokens
-            ),
+            prefills=state.prefills.after(interval),
             saturation=state.saturation.after(interval, unit),
         )
-        if state.window.is_full:
-            state = _with_point(state)
-        elif state.posterior.weight == 0 and (point := state.window.point()):
+        if _is_full(state.window, unit):
+            state = _closed(state)
+        elif not state.known.lines and _says_something(state.window, unit):
             # The first window is long: say what it says so far.
-            early = state.posterior.after(point)
-            lines = tuple(early.lines(state.prompts.value))
-            return state, self._estimate(replace(state, posterior=early, lines=lines))
+            return state, self._estimate(_closed(state))
         return state, self._estimate(state)
 
     def _estimate(self, state: CurveState) -> Estimate | None:
-        in_tokens = state.unit is not Unit.REQUEST
-        length = state.lengths.mean if in_tokens else 1.0
-        if not state.lines or length is None:
+        lines = state.known.lines
+        length = 1.0 if state.unit is Unit.REQUEST else state.lengths.mean
+        if not lines or length is None:
             return None
-        lines = state.lines
-        limit = self._limit(state, length)
+        cost = state.prompt_cost
+        prompt_seconds = cost.seconds * (state.prefills.ratio.value or 0.0)
+        limit = self._limit(state, length, prompt_seconds)
         at_work = limit.requests
         if state.unit is Unit.DECODED_TOKEN:
-            at_work = max(1.0, min(1.0, state.decoding.value or 1.0) * at_work)
-        capacity = throughput(lines, at_work)
-        reach = max(0.0, log(limit.requests / state.posterior.highest))
-        capacity = LogNormal(capacity.mean, hypot(capacity.sd, EXTRAPOLATION * reach))
+            at_work = _decoding(lines, at_work, length, prompt_seconds)
+        capacity = throughput(lines, at_work, prompt_seconds)
+        prompts = prompt_seconds * capacity.median * cost.log_sd
+        reach = max(0.0, log(limit.requests / state.levels.highest))
+        capacity = _beyond(capacity, reach, state.unit)
+        capacity = LogNormal(
+            capacity.mean, hypot(capacity.sd, prompts, MODEL_ERROR)
+        )
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
-        if state.saturation.completions >= 1 and limit.origin != _OBJECTIVE:
-            capacity = capacity.combined(state.saturation.rate(state.unit))
+        saturated = state.saturation.rate(state.unit)
+        if saturated and limit.origin != OBJECTIVE:
+            capacity = capacity.combined(saturated)
             method += ", with the rate seen while requests waited"
-        if in_tokens:
+        if state.unit is not Unit.REQUEST:
             spread = hypot(capacity.sd, sqrt(state.lengths.variance))
             capacity = LogNormal(capacity.mean - log(length), spread)
             method += f", at {length:.0f} tokens a request"
@@ -162,65 +171,115 @@ class CurveEstimator:
             lower=capacity.quantile(-BAND),
             upper=capacity.quantile(BAND),
             concurrency_limit=limit.requests,
+            limited_by=limit.origin,
             evidence=state.evidence + state.window.completions,
             method=method,
         )
 
-    def _limit(self, state: CurveState, length: float) -> Limit:
+    def _limit(
+        self, state: CurveState, length: float, prompt_seconds: float
+    ) -> Limit:
         limit = lowest(state.seen, self.max_concurrency)
         if self.latency_objective is None:
             return limit
-        allowed = _within(self.latency_objective / length, state.lines)
-        return min(limit, Limit(max(1.0, allowed), _OBJECTIVE), key=_requests)
+        lines, objective = state.known.lines, self.latency_objective / length
+        allowed = _within(objective, lines, prompt_seconds)
+        if allowed < limit.requests:
+            return Limit(allowed, OBJECTIVE)
+        return limit
 
 
-_OBJECTIVE = "latency objective"
+def _beyond(capacity: LogNormal, reach: float, unit: Unit) -> LogNormal:
+    """As far as the curve is followed beyond what was seen.
+
+    Args:
+        reach: log of n* over the highest concurrency seen.
+    """
+    if unit is not Unit.REQUEST:
+        return LogNormal(capacity.mean, hypot(capacity.sd, TOKENS_BEYOND_SD * reach))
+    mean = capacity.mean + prior().beyond * reach
+    return LogNormal(mean, hypot(capacity.sd, prior().beyond_sd * reach))
 
 
-def _requests(limit: Limit) -> float:
-    return limit.requests
+def _decoding(
+    lines: tuple[Line, ...], running: float, length: float, prompt_seconds: float
+) -> float:
+    """How many of those that run decode; the others compute their prompts.
+
+    A prefill takes a step and its prompt's own time, and by Little's law so many are
+    in it as come in that time.
+    """
+    tokens = throughput(lines, running, prompt_seconds).median
+    step = running / throughput(lines, running).median
+    prefilling = tokens / length * (step + prompt_seconds * length)
+    return max(1.0, running - prefilling, running / 2)
 
 
-def _within(objective: float, lines: tuple[Line, ...]) -> float:
+def _within(
+    objective: float, lines: tuple[Line, ...], prompt_seconds: float
+) -> float:
     """The concurrency at which the time of a request (or token) is the objective."""
     low, high = 1.0, 1e5
     while high / low > 1.001:
         middle = sqrt(low * high)
-        if log(middle) - throughput(lines, middle).mean > log(objective):
+        time = log(middle) - throughput(lines, middle, prompt_seconds).mean
+        if time > log(objective):
             high = middle
         else:
             low = middle
     return low
 
 
-def _with_point(state: CurveState) -> CurveState:
-    """The full window becomes a point."""
-    window, point = state.window, state.window.point()
-    if point is None:
-        return replace(state, window=Window())
-    posterior = state.posterior.learn(point)
-    evidence = state.evidence + window.completions
-    if posterior.scores is not state.posterior.scores and state.unit is Unit.REQUEST:
-        # Requests have become others, and with them the rate at saturation.
-        state = replace(state, saturation=Saturation())
-    return replace(
-        state,
-        window=Window(),
-        posterior=posterior,
-        lines=tuple(posterior.lines(state.prompts.value)),
-        evidence=evidence,
-    )
+def _is_full(window: Work, unit: Unit) -> bool:
+    """Whether a window spans enough completions, seconds and service times."""
+    if window.seconds < ENOUGH_SECONDS:
+        return False
+    if unit is not Unit.REQUEST:
+        return window.units >= ENOUGH_TOKENS
+    if window.completions < ENOUGH_COMPLETIONS:
+        return False
+    return window.seconds >= ENOUGH_SERVICE_TIMES * window.service_time
+
+
+def _says_something(window: Work, unit: Unit) -> bool:
+    fewest = FEWEST_COMPLETIONS if unit is Unit.REQUEST else FEWEST_TOKENS
+    return window.units >= fewest and window.is_measurable
+
+
+def _closed(state: CurveState) -> CurveState:
+    """The window is added to the levels, or is the first after a change."""
+    window, unit, cost = state.window, state.unit, state.prompt_cost
+    state = replace(state, window=Work(), evidence=state.evidence + window.completions)
+    found = evidence(window, unit, cost)
+    if found is None:
+        return state
+    change = Change()
+    levels, before = state.levels.after(window, unit), state.before
+    if state.known.lines:
+        off = surprise(found, state.known.lines)
+        change = state.change.after(off, window)
+    if change.is_certain:
+        levels, before = Levels(), state.known.kept
+        for each in change.recent:
+            levels = levels.after(each, unit)
+        change = Change()
+        if unit is Unit.REQUEST:
+            # The rate at saturation was that of the other requests.
+            state = replace(state, saturation=Saturation())
+    known = explain(levels.all(), unit, cost, before)
+    return replace(state, levels=levels, before=before, known=known, change=change)
 
 
 def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
     """The page counts other things now: learn the level anew, keep the shape."""
     return replace(
         state,
-        window=Window(),
-        posterior=state.posterior.without_level(),
-        lines=(),
+        window=Work(),
+        levels=Levels(highest=state.levels.highest),
+        before=state.known.kept,
+        known=Posterior(),
+        change=Change(),
         saturation=Saturation(),
-        lengths=Lengths(),
         unit=unit,
     )
 

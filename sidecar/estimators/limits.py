@@ -10,6 +10,8 @@ from sidecar.interval import Interval
 DEFAULT_SEQUENCES = 256.0
 """vLLM's --max-num-seqs on most GPUs, where nothing better is known."""
 
+OBJECTIVE = "latency objective"
+
 _MEMORY = 0.98
 _LEAST_USAGE = 1e-3
 

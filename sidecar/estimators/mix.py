@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log, sqrt
 
-from sidecar.interval import Interval
-
 BLOCK = 20.0
 """Completions that are weighed together against those before."""
 
@@ -36,9 +34,11 @@ class Lengths:
     block_tokens: float = 0.0
     block_completions: float = 0.0
 
-    def after(self, units: float, completed: float) -> Lengths:
-        """With what one more interval saw."""
-        tokens = self.block_tokens + units
+    def after(self, generated: float | None, completed: float) -> Lengths:
+        """With what one more interval saw; the same where tokens are not counted."""
+        if generated is None:
+            return self
+        tokens = self.block_tokens + generated
         completions = self.block_completions + completed
         if completions < BLOCK or tokens <= 0:
             return Lengths(self.tokens, self.completions, tokens, completions)
@@ -90,9 +90,3 @@ class Ratio:
         """The ratio; None before there is anything to divide by."""
         return self.above / self.below if self.below > 0 else None
 
-
-def computed_prompts(interval: Interval) -> float | None:
-    """Prompt tokens that were really computed: a cache saved the others."""
-    if interval.prompt_tokens is None:
-        return None
-    return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))

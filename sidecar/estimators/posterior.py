@@ -1,160 +1,36 @@
-"""What the points say about the curve R(n) = α·h(n).
+"""What the levels say about the curve R(n) = α·h(n).
 
 The shape h has a prior, ``shapes``, and log α a flat one. For each candidate shape the
-points leave a mean and a sum of squares of log α: all that is kept, however many points
-there were.
+levels leave a mean of log α and a likelihood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from sidecar.estimators.shapes import SLOPES, Shape, candidates, heights, prior
-from sidecar.estimators.window import Point
+from sidecar.estimators.prompts import PromptCost
+from sidecar.estimators.shapes import Shape, candidates, log_heights, log_weights
+from sidecar.estimators.work import Unit, Work
 
-MEMORY = 120.0
-"""Points after which an old one weighs 1/e: half an hour of load at the least."""
-
-SURPRISE = 2.5
-"""Standard deviations by which a point is off that chance does not explain."""
-
-_ENOUGH_TO_BE_SURPRISED = 60.0
-"""Σ1/variance of the points before one can be called surprising."""
-
-_DRIFT = 0.1
-"""Standard deviation of log α from one point to the next that means nothing."""
+MODEL_ERROR = 0.015
+"""Scatter of log R around a smooth curve, beyond counting noise."""
 
 _LEAST_VARIANCE = 1e-8
 """What rounding may leave of the difference of two squares."""
 
 _LEAST_SCORE = -8.0
-"""However unlikely the points before made a shape, new ones may bring it back."""
+"""However unlikely the evidence before made a shape, new one may bring it back."""
 
 _NEGLIGIBLE = 1e-2
 """Of the most probable candidate's weight; what is below does not count."""
 
+_CONTEXT_SHARE = 0.01
+"""About what each sequence adds to a step by the tokens it holds, over the step alone;
+they vary from request to request."""
 
-@dataclass(frozen=True)
-class Line:
-    """One candidate after the evidence.
-
-    Attributes:
-        index: of the candidate.
-        log_alpha: mean of log α, log seconds; variance: its variance.
-        probability: they sum to 1 over all lines.
-    """
-
-    index: int
-    log_alpha: float
-    variance: float
-    probability: float
-
-    @property
-    def shape(self) -> Shape:
-        """The candidate."""
-        return candidates()[self.index]
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Sufficient statistics of all points: Σw, and for each shape Σwz and Σwz².
-
-    z is what a point says about log α if the shape is h.
-
-    Attributes:
-        scores: log likelihood of each shape from before the level was learned anew.
-        highest: concurrency met lately, requests.
-        surprises: 1 or -1 after a point that was surprisingly high or low, else 0.
-    """
-
-    weight: float = 0.0
-    sums: tuple[float, ...] = ()
-    squares: tuple[float, ...] = ()
-    scores: tuple[float, ...] = ()
-    highest: float = 0.0
-    surprises: int = 0
-
-    def after(self, point: Point) -> Posterior:
-        """The posterior with one more point; the older ones fade a little."""
-        keep = exp(-1 / MEMORY)
-        w = 1 / point.variance
-        z = point.log_alphas
-        zero = (0.0,) * len(z)
-        sums, squares = self.sums or zero, self.squares or zero
-        return replace(
-            self,
-            weight=keep * self.weight + w,
-            sums=tuple(keep * s + w * x for s, x in zip(sums, z, strict=True)),
-            squares=tuple(
-                keep * s + w * x * x for s, x in zip(squares, z, strict=True)
-            ),
-            highest=max(keep * self.highest, point.concurrency),
-        )
-
-    def _evidence(self) -> list[float]:
-        """Log likelihood of each candidate, up to a constant."""
-        before = self.scores or (0.0,) * len(self.sums)
-        return [
-            score - (q - s * s / self.weight) / 2
-            for score, s, q in zip(before, self.sums, self.squares, strict=True)
-        ]
-
-    def learn(self, point: Point) -> Posterior:
-        """With one more point, noticing when requests have become others.
-
-        Longer or shorter requests move the level α at once and leave the shape: after
-        two points in a row that chance does not explain, or one that is far off, the
-        level is learned anew and what the points said of the shape is kept.
-        """
-        if self.weight < _ENOUGH_TO_BE_SURPRISED:
-            return self.after(point)
-        evidence = self._evidence()
-        best = evidence.index(max(evidence))
-        sd = sqrt(point.variance + 1 / self.weight + _DRIFT**2)
-        off = (point.log_alphas[best] - self.sums[best] / self.weight) / sd
-        if abs(off) < SURPRISE:
-            return replace(self.after(point), surprises=0)
-        side = 1 if off > 0 else -1
-        again = self.surprises * side > 0
-        if abs(off) > 2 * SURPRISE or again:
-            return self.without_level().after(point)
-        return replace(self.after(point), surprises=side)
-
-    def without_level(self) -> Posterior:
-        """Knowing what the points said of the shape, but nothing of α."""
-        if not self.weight:
-            return self
-        scores = self._evidence()
-        top = max(scores)
-        kept = tuple(max(score - top, _LEAST_SCORE) for score in scores)
-        return Posterior(scores=kept, highest=self.highest)
-
-    def lines(self, prompt_ratio: float | None = None) -> list[Line]:
-        """The candidates that explain the points, with their probabilities.
-
-        Args:
-            prompt_ratio: prompt tokens computed for each token generated, if known.
-        """
-        density = {b: prior().log_density(b, prompt_ratio) for b in SLOPES}
-        scores = [
-            shape.weight + density[shape.slope] + evidence
-            for shape, evidence in zip(candidates(), self._evidence(), strict=True)
-        ]
-        top = max(scores)
-        weights = [exp(score - top) for score in scores]
-        kept = [i for i, w in enumerate(weights) if w > _NEGLIGIBLE]
-        total = sum(weights[i] for i in kept)
-        return [
-            Line(
-                i,
-                self.sums[i] / self.weight,
-                1 / self.weight,
-                weights[i] / total,
-            )
-            for i in kept
-        ]
+_CONTEXT_VARIANCE = 0.3
 
 
 @dataclass(frozen=True)
@@ -180,11 +56,155 @@ class LogNormal:
         return LogNormal(mean, 1 / sqrt(p + q))
 
 
-def throughput(lines: Sequence[Line], concurrency: float) -> LogNormal:
-    """X(n) = n / (α·h(n)) over all lines: the mixture's mean and spread of log X."""
-    at, mean, square = heights(concurrency), 0.0, 0.0
+@dataclass(frozen=True)
+class Evidence:
+    """What work says: a unit took ``log_time`` among ``concurrency``.
+
+    Attributes:
+        log_time: log of the seconds of R per unit, prompts taken out.
+        variance: of it, by chance.
+    """
+
+    concurrency: float
+    log_time: float
+    variance: float
+
+
+def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
+    """What work says; None if it says nothing.
+
+    While the engine computes prompts nobody decodes, so of a token's time the part φ =
+    prompt tokens/s · their time is theirs, and where the gauge counts requests that
+    compute their own prompt, that comes off as well.
+    """
+    if not work.is_measurable:
+        return None
+    n = work.concurrency(unit)
+    if unit is Unit.REQUEST:
+        # log(k + 1/2) is unbiased for the log of a Poisson mean, log k is not.
+        time = work.area / (work.units + 0.5)
+        return Evidence(n, log(time), 1 / work.units + work.gauge_variance)
+    stalled = cost.stalled(work.prompts / work.seconds)
+    time = work.area / work.units * (1 - stalled)
+    if unit is Unit.TOKEN:
+        time = max(0.2 * time, time - cost.seconds * work.prompts / work.units)
+        return Evidence(n, log(time), work.gauge_variance)
+    # Each request that comes stalls all that run: as many draws as there were such.
+    draws = max(1.0, work.completions)
+    context = _CONTEXT_SHARE * work.mean / (1 + _CONTEXT_SHARE * work.mean)
+    by_prompts = stalled**2 / max(work.mean, 0.1)
+    return Evidence(n, log(time), (by_prompts + _CONTEXT_VARIANCE * context**2) / draws)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One candidate after the evidence.
+
+    Attributes:
+        index: of the candidate.
+        log_alpha: mean of log α, log seconds.
+        variance: of it.
+        probability: they sum to 1 over all lines.
+    """
+
+    index: int
+    log_alpha: float
+    variance: float
+    probability: float
+
+    @property
+    def shape(self) -> Shape:
+        """The candidate."""
+        return candidates()[self.index]
+
+
+Scores = tuple[float, ...]
+"""A log likelihood for each candidate, up to a constant."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The candidates that explain the evidence.
+
+    Attributes:
+        lines: the probable ones.
+        scores: log likelihood of all, from the evidence and from before it.
+    """
+
+    lines: tuple[Line, ...] = ()
+    scores: Scores = ()
+
+    @property
+    def kept(self) -> Scores:
+        """The scores as evidence from before: new evidence can overrule them."""
+        if not self.scores:
+            return ()
+        top = max(self.scores)
+        return tuple(max(score - top, _LEAST_SCORE) for score in self.scores)
+
+
+def posterior(found: Iterable[Evidence], before: Scores, *, tokens: bool) -> Posterior:
+    """Weigh every candidate.
+
+    Args:
+        found: the evidence, each independent of the others.
+        before: scores from earlier evidence whose level α holds no more; () for none.
+        tokens: whether the unit is a token.
+    """
+    weights = log_weights(tokens=tokens)
+    total, sums, squares = 0.0, [0.0] * len(weights), [0.0] * len(weights)
+    for each in found:
+        w, y = 1 / (each.variance + MODEL_ERROR**2), each.log_time
+        z = [y - height for height in log_heights(each.concurrency)]
+        total += w
+        sums = [s + w * x for s, x in zip(sums, z, strict=True)]
+        squares = [s + w * x * x for s, x in zip(squares, z, strict=True)]
+    if not total:
+        return Posterior()
+    scores = tuple(
+        [
+            score - (q - s * s / total) / 2
+            for score, s, q in zip(
+                before or (0.0,) * len(sums), sums, squares, strict=True
+            )
+        ]
+    )
+    logs = [score + weight for score, weight in zip(scores, weights, strict=True)]
+    least = max(logs) + log(_NEGLIGIBLE)
+    kept = [(i, exp(score - least)) for i, score in enumerate(logs) if score > least]
+    share = sum(p for _, p in kept)
+    lines = tuple(
+        Line(i, sums[i] / total, 1 / total, p / share) for i, p in kept
+    )
+    return Posterior(lines, scores)
+
+
+def explain(
+    works: Iterable[Work], unit: Unit, cost: PromptCost, before: Scores
+) -> Posterior:
+    """Weigh every candidate by what work at several levels says."""
+    found = (evidence(work, unit, cost) for work in works)
+    present = [each for each in found if each]
+    return posterior(present, before, tokens=unit is not Unit.REQUEST)
+
+
+def throughput(
+    lines: Sequence[Line], concurrency: float, prompt_seconds: float = 0.0
+) -> LogNormal:
+    """Units/s at a concurrency, over all lines: the mixture's mean and spread of log X.
+
+    A unit costs its share α·h(n)/n of the steps and the prompts that come with it.
+
+    Args:
+        prompt_seconds: the time of prompts for each unit; none where the unit is a
+            request, whose time holds its prompt.
+    """
+    at, mean, square = log_heights(concurrency), 0.0, 0.0
+    level = log(concurrency)
     for line in lines:
-        value = log(concurrency / at[line.index]) - line.log_alpha
+        value = level - at[line.index] - line.log_alpha
+        if prompt_seconds:
+            value = -log(exp(-value) + prompt_seconds)
         mean += line.probability * value
         square += line.probability * (value * value + line.variance)
     return LogNormal(mean, sqrt(max(square - mean * mean, _LEAST_VARIANCE)))

@@ -16,13 +16,16 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp, log
 
-SLOPES = tuple(0.004 * 1.42**i for i in range(17))
-"""The grid of b, per request: from 0.004 to 1.1."""
+SLOPES = tuple(0.002 * 1.6**i for i in range(14))
+"""The grid of b, per request: from 0.002 to 0.9."""
 
 POWERS = (0.9, 1.0, 1.1, 1.2)
-AWAKE = (0.06, 0.25)
-"""f: of 8 experts a token takes 2, of 128 it takes 8."""
-BENDS = (0.5, 1.0, 2.0, 4.0)
+AWAKE = (0.06, 0.15)
+"""f: of 8 experts a token takes 2, of 128 it takes 8, and a prompt wakes them all."""
+BENDS = (0.7, 1.4, 2.8)
+
+_FINE = 0.01
+"""Step of log n at which heights are computed: 0.3 % of h at the very most."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +65,26 @@ class Shape:
 class Prior:
     """What published curves have in common.
 
-    A request also stalls the others while its prompt is computed, so the slope grows
-    with r, the prompt tokens computed for each token generated: its median is
-    ``slope`` + ``slope_per_prompt`` · r.
-
     Attributes:
-        slope, slope_per_prompt: per request.
+        slope: median of b for requests, per request; a part of it is their prompts.
+        token_slope: the same for tokens, whose prompts are counted apart.
         slope_log_sd: spread of b around its median, log-normal.
-        prompt_ratio: r where it is not known.
+        prompt_token: time of a prompt token over α of a generated one.
+        prompt_log_sd: its spread.
         kinds: probability of each power, and of all bends together.
+        beyond, beyond_sd: what a curve does beyond the highest concurrency seen: log
+            of its throughput over that of the shape that fits below, for each factor
+            e, mean and spread.
     """
 
     slope: float
-    slope_per_prompt: float
+    token_slope: float
     slope_log_sd: float
-    prompt_ratio: float
+    prompt_token: float
+    prompt_log_sd: float
     kinds: dict[str, float]
+    beyond: float
+    beyond_sd: float
 
     def shapes(self) -> Iterator[Shape]:
         """The candidates."""
@@ -88,10 +95,8 @@ class Prior:
             for slope in SLOPES:
                 yield Shape(kind, slope, log(share))
 
-    def log_density(self, slope: float, prompt_ratio: float | None) -> float:
+    def log_density(self, slope: float, median: float) -> float:
         """Of a slope, up to a constant."""
-        ratio = self.prompt_ratio if prompt_ratio is None else prompt_ratio
-        median = self.slope + self.slope_per_prompt * ratio
         return -0.5 * (log(slope / median) / self.slope_log_sd) ** 2
 
 
@@ -108,20 +113,27 @@ def candidates() -> tuple[Shape, ...]:
     return tuple(prior().shapes())
 
 
-# The concurrency limit is asked about again and again.
-@lru_cache(maxsize=256)
-def heights(concurrency: float) -> tuple[float, ...]:
-    """h(n) of every candidate, in their order; quick, since every poll asks."""
+@cache
+def log_weights(*, tokens: bool) -> tuple[float, ...]:
+    """Log prior of every candidate."""
+    median = prior().token_slope if tokens else prior().slope
+    return tuple(
+        shape.weight + prior().log_density(shape.slope, median)
+        for shape in candidates()
+    )
+
+
+def log_heights(concurrency: float) -> tuple[float, ...]:
+    """log h(n) of every candidate, in their order."""
+    return _log_heights(round(log(concurrency) / _FINE))
+
+
+@lru_cache(maxsize=1024)
+def _log_heights(step: int) -> tuple[float, ...]:
+    concurrency = exp(step * _FINE)
     lines = [1 + slope * concurrency for slope in SLOPES]
-    logs = [log(line) for line in lines]
     found: list[float] = []
     for kind in KINDS:
-        if kind.bend:
-            rise = kind.bend * (1 - (1 - kind.awake) ** concurrency)
-            found += [line + rise for line in lines]
-        elif kind.power == 1:
-            found += lines
-        else:
-            power = kind.power
-            found += [exp(power * each) for each in logs]
+        rise = kind.bend * (1 - (1 - kind.awake) ** concurrency)
+        found += [kind.power * log(line + rise) for line in lines]
     return tuple(found)

@@ -41,7 +41,7 @@ def intervals(
 ) -> Iterator[Interval]:
     """Polls with the concurrency between 10 % and 100 % of a share of the saturating.
 
-    Completions are Poisson with the mean that the curve has at the concurrency.
+    Completions are Poisson, the curve's throughput over the interval their mean.
     """
     rng = random.Random(f"{curve.name} {share} {seed}")
     top = share * curve.limit
@@ -49,7 +49,8 @@ def intervals(
     for i, level in enumerate(
         wander(floor * top, top, int(minutes * 60 / POLL), rng), start=1
     ):
-        done = poisson(curve.throughput(level) * POLL, rng)
+        mean = (curve.throughput(previous) + curve.throughput(level)) / 2
+        done = poisson(mean * POLL, rng)
         yield Interval(
             end=POLL * i,
             duration=POLL,

@@ -1,0 +1,75 @@
+"""What a prompt token costs: prompts stall every running request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, hypot, log
+
+from sidecar.estimators.mix import Ratio
+from sidecar.estimators.shapes import prior
+from sidecar.estimators.work import computed_prompts
+from sidecar.interval import Interval
+
+_MOST_STALLED = 0.9
+"""Of the time; more than that is another thing than prompts."""
+
+_MEASURED_SD = 0.1
+_HALF_A_STEP = 0.5
+"""Of a prefill beyond the step that it shares: that much may be another step's."""
+
+
+@dataclass(frozen=True)
+class PromptCost:
+    """The time of a prompt token, seconds, and the spread of its logarithm."""
+
+    seconds: float = 0.0
+    log_sd: float = 0.0
+
+    def stalled(self, prompts_per_second: float) -> float:
+        """The fraction of the time that such a rate of prompt tokens takes."""
+        return min(_MOST_STALLED, self.seconds * prompts_per_second)
+
+
+@dataclass(frozen=True)
+class Prefills:
+    """What is known of prompts: their time, where the engine sums it up.
+
+    Attributes:
+        time: seconds from a request's first schedule to its first token.
+        length: prompt tokens computed per request.
+        step: seconds from one token to the next, which a prefill takes as well.
+        ratio: prompt tokens computed per token generated.
+    """
+
+    time: Ratio = Ratio()
+    length: Ratio = Ratio()
+    step: Ratio = Ratio()
+    ratio: Ratio = Ratio()
+
+    def after(self, interval: Interval) -> Prefills:
+        """With one more interval."""
+        done, prompts = interval.completions, computed_prompts(interval)
+        return Prefills(
+            self.time.after(interval.prefill_seconds, done),
+            self.length.after(prompts, done),
+            self.step.after(interval.decode_seconds, interval.decode_tokens),
+            self.ratio.after(prompts, interval.generation_tokens),
+        )
+
+    def cost(self, alpha: float) -> PromptCost:
+        """The cost by what was measured and by the prior, each by its precision.
+
+        Args:
+            alpha: time of a token generated alone, seconds.
+        """
+        if alpha <= 0:
+            return PromptCost()
+        level, sd = log(prior().prompt_token * alpha), prior().prompt_log_sd
+        time, length, step = self.time.value, self.length.value, self.step.value
+        if time and length and step and time > step:
+            own = time - step
+            off = hypot(_MEASURED_SD, _HALF_A_STEP * step / own)
+            p, q = sd**-2, off**-2
+            level = (p * level + q * log(own / length)) / (p + q)
+            sd = (p + q) ** -0.5
+        return PromptCost(exp(level), sd)
