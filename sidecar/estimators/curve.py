@@ -28,7 +28,7 @@ from sidecar.estimators.posterior import (
 )
 from sidecar.estimators.prompts import Prefills, PromptCost
 from sidecar.estimators.saturation import Saturation
-from sidecar.estimators.shapes import prior
+from sidecar.estimators.shapes import log_weights, prior
 from sidecar.estimators.work import Unit, Work
 from sidecar.interval import Interval
 from sidecar.settings import Settings
@@ -152,17 +152,17 @@ class CurveEstimator:
         capacity = throughput(lines, at_work, prompt_seconds)
         prompts = prompt_seconds * capacity.median * cost.log_sd
         reach = max(0.0, log(limit.requests / state.levels.highest))
-        capacity = _beyond(capacity, reach, state.unit)
-        capacity = LogNormal(
-            capacity.mean, hypot(capacity.sd, prompts, MODEL_ERROR)
-        )
+        tokens = state.unit is not Unit.REQUEST
+        beyond = reach * (TOKENS_BEYOND_SD if tokens else prior().beyond_sd)
+        spread = hypot(capacity.sd, prompts, beyond, MODEL_ERROR)
+        capacity = LogNormal(capacity.mean, spread)
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
         saturated = state.saturation.rate(state.unit)
         if saturated and limit.origin != OBJECTIVE:
             capacity = capacity.combined(saturated)
             method += ", with the rate seen while requests waited"
-        if state.unit is not Unit.REQUEST:
+        if tokens:
             spread = hypot(capacity.sd, sqrt(state.lengths.variance))
             capacity = LogNormal(capacity.mean - log(length), spread)
             method += f", at {length:.0f} tokens a request"
@@ -187,18 +187,6 @@ class CurveEstimator:
         if allowed < limit.requests:
             return Limit(allowed, OBJECTIVE)
         return limit
-
-
-def _beyond(capacity: LogNormal, reach: float, unit: Unit) -> LogNormal:
-    """As far as the curve is followed beyond what was seen.
-
-    Args:
-        reach: log of n* over the highest concurrency seen.
-    """
-    if unit is not Unit.REQUEST:
-        return LogNormal(capacity.mean, hypot(capacity.sd, TOKENS_BEYOND_SD * reach))
-    mean = capacity.mean + prior().beyond * reach
-    return LogNormal(mean, hypot(capacity.sd, prior().beyond_sd * reach))
 
 
 def _decoding(
@@ -266,7 +254,9 @@ def _closed(state: CurveState) -> CurveState:
         if unit is Unit.REQUEST:
             # The rate at saturation was that of the other requests.
             state = replace(state, saturation=Saturation())
-    known = explain(levels.all(), unit, cost, before)
+    every = (evidence(work, unit, cost) for work in levels.all())
+    weights = log_weights(tokens=unit is not Unit.REQUEST)
+    known = explain((each for each in every if each), weights, before)
     return replace(state, levels=levels, before=before, known=known, change=change)
 
 

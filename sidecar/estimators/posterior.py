@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 
 from sidecar.estimators.prompts import PromptCost
-from sidecar.estimators.shapes import Shape, candidates, log_heights, log_weights
+from sidecar.estimators.shapes import Shape, candidates, log_heights
 from sidecar.estimators.work import Unit, Work
 
 MODEL_ERROR = 0.015
@@ -143,15 +143,16 @@ class Posterior:
         return tuple(max(score - top, _LEAST_SCORE) for score in self.scores)
 
 
-def posterior(found: Iterable[Evidence], before: Scores, *, tokens: bool) -> Posterior:
+def explain(
+    found: Iterable[Evidence], weights: Sequence[float], before: Scores = ()
+) -> Posterior:
     """Weigh every candidate.
 
     Args:
         found: the evidence, each independent of the others.
+        weights: log prior of every candidate.
         before: scores from earlier evidence whose level α holds no more; () for none.
-        tokens: whether the unit is a token.
     """
-    weights = log_weights(tokens=tokens)
     total, sums, squares = 0.0, [0.0] * len(weights), [0.0] * len(weights)
     for each in found:
         w, y = 1 / (each.variance + MODEL_ERROR**2), each.log_time
@@ -161,31 +162,19 @@ def posterior(found: Iterable[Evidence], before: Scores, *, tokens: bool) -> Pos
         squares = [s + w * x * x for s, x in zip(squares, z, strict=True)]
     if not total:
         return Posterior()
+    earlier = before or (0.0,) * len(weights)
     scores = tuple(
         [
             score - (q - s * s / total) / 2
-            for score, s, q in zip(
-                before or (0.0,) * len(sums), sums, squares, strict=True
-            )
+            for score, s, q in zip(earlier, sums, squares, strict=True)
         ]
     )
     logs = [score + weight for score, weight in zip(scores, weights, strict=True)]
     least = max(logs) + log(_NEGLIGIBLE)
     kept = [(i, exp(score - least)) for i, score in enumerate(logs) if score > least]
     share = sum(p for _, p in kept)
-    lines = tuple(
-        Line(i, sums[i] / total, 1 / total, p / share) for i, p in kept
-    )
+    lines = tuple(Line(i, sums[i] / total, 1 / total, p / share) for i, p in kept)
     return Posterior(lines, scores)
-
-
-def explain(
-    works: Iterable[Work], unit: Unit, cost: PromptCost, before: Scores
-) -> Posterior:
-    """Weigh every candidate by what work at several levels says."""
-    found = (evidence(work, unit, cost) for work in works)
-    present = [each for each in found if each]
-    return posterior(present, before, tokens=unit is not Unit.REQUEST)
 
 
 def throughput(

@@ -72,9 +72,8 @@ class Prior:
         prompt_token: time of a prompt token over α of a generated one.
         prompt_log_sd: its spread.
         kinds: probability of each power, and of all bends together.
-        beyond, beyond_sd: what a curve does beyond the highest concurrency seen: log
-            of its throughput over that of the shape that fits below, for each factor
-            e, mean and spread.
+        beyond_sd: how far a curve leaves the shape that fits it up to some concurrency:
+            spread of log X for each factor e beyond.
     """
 
     slope: float
@@ -83,7 +82,6 @@ class Prior:
     prompt_token: float
     prompt_log_sd: float
     kinds: dict[str, float]
-    beyond: float
     beyond_sd: float
 
     def shapes(self) -> Iterator[Shape]:
@@ -98,6 +96,14 @@ class Prior:
     def log_density(self, slope: float, median: float) -> float:
         """Of a slope, up to a constant."""
         return -0.5 * (log(slope / median) / self.slope_log_sd) ** 2
+
+    def log_weights(self, *, tokens: bool) -> tuple[float, ...]:
+        """Of every candidate, where the unit is a token or a request."""
+        median = self.token_slope if tokens else self.slope
+        return tuple(
+            shape.weight + self.log_density(shape.slope, median)
+            for shape in self.shapes()
+        )
 
 
 @cache
@@ -115,12 +121,8 @@ def candidates() -> tuple[Shape, ...]:
 
 @cache
 def log_weights(*, tokens: bool) -> tuple[float, ...]:
-    """Log prior of every candidate."""
-    median = prior().token_slope if tokens else prior().slope
-    return tuple(
-        shape.weight + prior().log_density(shape.slope, median)
-        for shape in candidates()
-    )
+    """Of every candidate under that prior."""
+    return prior().log_weights(tokens=tokens)
 
 
 def log_heights(concurrency: float) -> tuple[float, ...]:
