@@ -7,11 +7,10 @@ one for each side (Page, 1954).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from sidecar.estimators.posterior import Evidence, Line, throughput
+from sidecar.estimators.posterior import Evidence, Posterior
 from sidecar.estimators.work import Work
 
 ALLOWED = 0.5
@@ -30,9 +29,9 @@ _DRIFT = 0.1
 """Standard deviation of log R from one window to the next that means nothing."""
 
 
-def surprise(found: Evidence, lines: Sequence[Line]) -> float:
-    """How many standard deviations R is above what the lines foretell."""
-    expected = throughput(lines, found.concurrency)
+def surprise(found: Evidence, known: Posterior) -> float:
+    """How many standard deviations R is above what was foretold."""
+    expected = known.throughput(found.concurrency)
     off = found.log_time - (log(found.concurrency) - expected.mean)
     return off / sqrt(found.variance + expected.sd**2 + _DRIFT**2)
 

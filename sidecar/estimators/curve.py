@@ -9,22 +9,21 @@ requests wait, the throughput is the capacity, and that is weighed in (``saturat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import exp, hypot, log, sqrt
+from math import hypot, log, sqrt
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.change import Change, surprise
-from sidecar.estimators.levels import Levels
+from sidecar.estimators.levels import MEMORY, Levels
 from sidecar.estimators.limits import OBJECTIVE, Limit, Seen, lowest
 from sidecar.estimators.mix import Lengths
 from sidecar.estimators.posterior import (
-    Line,
     LogNormal,
     Posterior,
     Scores,
     evidence,
     explain,
-    throughput,
 )
 from sidecar.estimators.prompts import Prefills, PromptCost
 from sidecar.estimators.saturation import Saturation
@@ -47,6 +46,9 @@ ENOUGH_COMPLETIONS, ENOUGH_SECONDS, ENOUGH_SERVICE_TIMES = 8.0, 15.0, 1.0
 ENOUGH_TOKENS = 500.0
 """A window: tokens are done at once, requests take their time."""
 
+ENOUGH_NEWS = 0.1
+"""Of all windows: so many more, and the levels are asked anew."""
+
 FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
 """Fewer measure nothing; with four log R is off by a half, and the band says so."""
 
@@ -61,7 +63,8 @@ class CurveState:
     Attributes:
         window: the open one. levels: the closed ones.
         before: scores of the shapes from levels that hold no more.
-        known: what all that says of the curve, as of the last closed window.
+        known: what that said of the curve when it was last asked.
+        windows, asked_at: closed since the level was learned anew, and by then.
         unit: what α is the time of, and what is counted while requests wait.
         evidence: completions learned from.
     """
@@ -76,6 +79,8 @@ class CurveState:
     prefills: Prefills = field(default_factory=Prefills)
     saturation: Saturation = field(default_factory=Saturation)
     unit: Unit = Unit.REQUEST
+    windows: int = 0
+    asked_at: int = 0
     evidence: float = 0.0
 
     @property
@@ -83,12 +88,8 @@ class CurveState:
         """The time of a prompt token, where units do not hold their prompts."""
         if self.unit is Unit.REQUEST:
             return PromptCost()
-        lines = self.known.lines
-        if lines:
-            alpha = exp(sum(line.probability * line.log_alpha for line in lines))
-        else:
-            alpha = self.window.area / max(1.0, self.window.units)
-        return self.prefills.cost(alpha)
+        alone = self.window.area / max(1.0, self.window.units)
+        return self.prefills.cost(self.known.alpha or alone)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ class CurveEstimator:
             window=state.window.after(interval, unit),
             seen=state.seen.after(interval),
             lengths=state.lengths.after(
-                interval.generation_tokens, interval.completions
+                interval.generation_tokens,
+                interval.completions,
+                interval.running[1] - interval.running[0],
             ),
             prefills=state.prefills.after(interval),
             saturation=state.saturation.after(interval, unit),
@@ -139,17 +142,17 @@ class CurveEstimator:
         return state, self._estimate(state)
 
     def _estimate(self, state: CurveState) -> Estimate | None:
-        lines = state.known.lines
+        known = state.known
         length = 1.0 if state.unit is Unit.REQUEST else state.lengths.mean
-        if not lines or length is None:
+        if not known.lines or length is None:
             return None
         cost = state.prompt_cost
         prompt_seconds = cost.seconds * (state.prefills.ratio.value or 0.0)
         limit = self._limit(state, length, prompt_seconds)
         at_work = limit.requests
         if state.unit is Unit.DECODED_TOKEN:
-            at_work = _decoding(lines, at_work, length, prompt_seconds)
-        capacity = throughput(lines, at_work, prompt_seconds)
+            at_work = _decoding(known, at_work, length, prompt_seconds)
+        capacity = known.throughput(at_work, prompt_seconds)
         prompts = prompt_seconds * capacity.median * cost.log_sd
         reach = max(0.0, log(limit.requests / state.levels.highest))
         tokens = state.unit is not Unit.REQUEST
@@ -182,35 +185,35 @@ class CurveEstimator:
         limit = lowest(state.seen, self.max_concurrency)
         if self.latency_objective is None:
             return limit
-        lines, objective = state.known.lines, self.latency_objective / length
-        allowed = _within(objective, lines, prompt_seconds)
+        objective = self.latency_objective / length
+        allowed = _within(objective, state.known, prompt_seconds)
         if allowed < limit.requests:
             return Limit(allowed, OBJECTIVE)
         return limit
 
 
 def _decoding(
-    lines: tuple[Line, ...], running: float, length: float, prompt_seconds: float
+    known: Posterior, running: float, length: float, prompt_seconds: float
 ) -> float:
     """How many of those that run decode; the others compute their prompts.
 
     A prefill takes a step and its prompt's own time, and by Little's law so many are
     in it as come in that time.
     """
-    tokens = throughput(lines, running, prompt_seconds).median
-    step = running / throughput(lines, running).median
+    tokens = known.throughput(running, prompt_seconds).median
+    step = running * (1 / tokens - prompt_seconds)
     prefilling = tokens / length * (step + prompt_seconds * length)
     return max(1.0, running - prefilling, running / 2)
 
 
 def _within(
-    objective: float, lines: tuple[Line, ...], prompt_seconds: float
+    objective: float, known: Posterior, prompt_seconds: float
 ) -> float:
     """The concurrency at which the time of a request (or token) is the objective."""
     low, high = 1.0, 1e5
     while high / low > 1.001:
         middle = sqrt(low * high)
-        time = log(middle) - throughput(lines, middle, prompt_seconds).mean
+        time = log(middle) - known.throughput(middle, prompt_seconds).mean
         if time > log(objective):
             high = middle
         else:
@@ -241,23 +244,42 @@ def _closed(state: CurveState) -> CurveState:
     found = evidence(window, unit, cost)
     if found is None:
         return state
+    levels, windows = state.levels.after(window, unit), state.windows + 1
     change = Change()
-    levels, before = state.levels.after(window, unit), state.before
     if state.known.lines:
-        off = surprise(found, state.known.lines)
-        change = state.change.after(off, window)
+        change = state.change.after(surprise(found, state.known), window)
     if change.is_certain:
-        levels, before = Levels(), state.known.kept
-        for each in change.recent:
-            levels = levels.after(each, unit)
-        change = Change()
-        if unit is Unit.REQUEST:
-            # The rate at saturation was that of the other requests.
-            state = replace(state, saturation=Saturation())
-    every = (evidence(work, unit, cost) for work in levels.all())
+        return _explained(_of_others(state, change.recent))
+    state = replace(state, levels=levels, change=change, windows=windows)
+    if windows - state.asked_at < ENOUGH_NEWS * min(windows, MEMORY):
+        return state
+    return _explained(state)
+
+
+def _of_others(state: CurveState, recent: Iterable[Work]) -> CurveState:
+    """Requests have become others: learn their level, keep the shape."""
+    levels = Levels()
+    for each in recent:
+        levels = levels.after(each, state.unit)
+    # Where requests are counted, the rate at saturation was that of the others.
+    kept = Saturation() if state.unit is Unit.REQUEST else state.saturation
+    return replace(
+        state,
+        levels=levels,
+        before=state.known.kept,
+        change=Change(),
+        saturation=kept,
+        windows=0,
+    )
+
+
+def _explained(state: CurveState) -> CurveState:
+    """Ask the levels anew."""
+    unit, cost = state.unit, state.prompt_cost
+    every = (evidence(work, unit, cost) for work in state.levels.all())
     weights = log_weights(tokens=unit is not Unit.REQUEST)
-    known = explain((each for each in every if each), weights, before)
-    return replace(state, levels=levels, before=before, known=known, change=change)
+    known = explain((each for each in every if each), weights, state.before)
+    return replace(state, known=known, asked_at=state.windows)
 
 
 def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
@@ -271,6 +293,8 @@ def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
         change=Change(),
         saturation=Saturation(),
         unit=unit,
+        windows=0,
+        asked_at=0,
     )
 
 

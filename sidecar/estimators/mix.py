@@ -17,59 +17,91 @@ VARIATION = 0.8
 FADE = 0.995
 """Of sums over intervals, at each interval: a memory of a quarter of an hour."""
 
-SURPRISE = 3.0
-"""Standard deviations by which a block differs from those before if the mix changed."""
+FAR, OFF = 4.5, 2.5
+"""Standard deviations by which one block, or two in a row, differ from those before if
+the mix changed."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Generated tokens, and the requests that they were for."""
+
+    tokens: float = 0.0
+    requests: float = 0.0
+
+    def plus(self, other: Count, keep: float = 1.0) -> Count:
+        """Both together, this one counting ``keep``."""
+        return Count(
+            keep * self.tokens + other.tokens, keep * self.requests + other.requests
+        )
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Generated tokens and completions: the open block, and those before it.
+    """The lengths of requests: the open block, and those before it.
 
-    A change of the mix shows as a block that chance does not explain; what came before
+    A change of the mix shows as blocks that chance does not explain; what came before
     is then forgotten, so that the mean follows within two blocks.
+
+    Attributes:
+        doubtful: a block that differed, until the next one tells.
     """
 
-    tokens: float = 0.0
-    completions: float = 0.0
-    block_tokens: float = 0.0
-    block_completions: float = 0.0
+    known: Count = Count()
+    block: Count = Count()
+    doubtful: Count | None = None
 
-    def after(self, generated: float | None, completed: float) -> Lengths:
-        """With what one more interval saw; the same where tokens are not counted."""
+    def after(
+        self, generated: float | None, completions: float, growth: float = 0.0
+    ) -> Lengths:
+        """With one more interval; the same where tokens are not counted.
+
+        Args:
+            growth: of the requests running. Half of a request that runs is done, on
+                average, so half of each counts where more run than before.
+        """
         if generated is None:
             return self
-        tokens = self.block_tokens + generated
-        completions = self.block_completions + completed
-        if completions < BLOCK or tokens <= 0:
-            return Lengths(self.tokens, self.completions, tokens, completions)
-        if self._is_another_mix(tokens, completions):
-            return Lengths(tokens, completions)
-        keep = max(0.0, 1 - completions / MEMORY)
-        return Lengths(
-            keep * self.tokens + tokens, keep * self.completions + completions
-        )
+        block = self.block.plus(Count(generated, completions + growth / 2))
+        if block.requests < BLOCK or block.tokens <= 0:
+            return Lengths(self.known, block, self.doubtful)
+        off = self._off(block)
+        if abs(off) > FAR:
+            return Lengths(block)
+        if self.doubtful:
+            both = self.doubtful.plus(block)
+            if abs(off) > OFF and off * self._off(self.doubtful) > 0:
+                return Lengths(both)
+            return self._merged(both)
+        if abs(off) > OFF:
+            return Lengths(self.known, Count(), block)
+        return self._merged(block)
 
     @property
     def mean(self) -> float | None:
         """Tokens per request; None before the first completions."""
-        # The open block is half full of tokens of requests that are not through.
-        if self.completions:
-            return self.tokens / self.completions
-        if self.block_completions < 1 or self.block_tokens <= 0:
+        found = self.known if self.known.requests else self.block
+        if found.requests < 1 or found.tokens <= 0:
             return None
-        return self.block_tokens / self.block_completions
+        return found.tokens / found.requests
 
     @property
     def variance(self) -> float:
         """Of log ``mean``, from chance alone."""
-        return VARIATION**2 / max(1.0, self.completions or self.block_completions)
+        found = self.known if self.known.requests else self.block
+        return VARIATION**2 / max(1.0, found.requests)
 
-    def _is_another_mix(self, tokens: float, completions: float) -> bool:
-        if not self.completions:
-            return False
-        change = log(tokens / completions) - log(self.tokens / self.completions)
-        chance = VARIATION * sqrt(1 / completions + 1 / self.completions)
-        return abs(change) > SURPRISE * chance
+    def _merged(self, block: Count) -> Lengths:
+        keep = max(0.0, 1 - block.requests / MEMORY)
+        return Lengths(self.known.plus(block, keep))
+
+    def _off(self, block: Count) -> float:
+        """Standard deviations from what is known."""
+        known = self.known
+        if not known.requests:
+            return 0.0
+        change = log(block.tokens / block.requests) - log(known.tokens / known.requests)
+        return change / VARIATION / sqrt(1 / block.requests + 1 / known.requests)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 from sidecar.estimators.prompts import PromptCost
 from sidecar.estimators.shapes import Shape, candidates, log_heights
 from sidecar.estimators.work import Unit, Work
 
-MODEL_ERROR = 0.015
+MODEL_ERROR = 0.01
 """Scatter of log R around a smooth curve, beyond counting noise."""
 
 _LEAST_VARIANCE = 1e-8
@@ -23,7 +25,7 @@ _LEAST_VARIANCE = 1e-8
 _LEAST_SCORE = -8.0
 """However unlikely the evidence before made a shape, new one may bring it back."""
 
-_NEGLIGIBLE = 1e-2
+_NEGLIGIBLE = 0.02
 """Of the most probable candidate's weight; what is below does not count."""
 
 _CONTEXT_SHARE = 0.01
@@ -96,20 +98,17 @@ def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
     return Evidence(n, log(time), (by_prompts + _CONTEXT_VARIANCE * context**2) / draws)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One candidate after the evidence.
 
     Attributes:
         index: of the candidate.
         log_alpha: mean of log α, log seconds.
-        variance: of it.
         probability: they sum to 1 over all lines.
     """
 
     index: int
     log_alpha: float
-    variance: float
     probability: float
 
     @property
@@ -128,11 +127,41 @@ class Posterior:
 
     Attributes:
         lines: the probable ones.
+        variance: of each line's log α.
         scores: log likelihood of all, from the evidence and from before it.
     """
 
     lines: tuple[Line, ...] = ()
+    variance: float = 0.0
     scores: Scores = ()
+
+    @cached_property
+    def alpha(self) -> float | None:
+        """Seconds of a unit that is alone; None where nothing is known."""
+        if not self.lines:
+            return None
+        return exp(sum(line.probability * line.log_alpha for line in self.lines))
+
+    def throughput(
+        self, concurrency: float, prompt_seconds: float = 0.0
+    ) -> LogNormal:
+        """Units/s at a concurrency: mean and spread of log X over all lines.
+
+        A unit costs its share α·h(n)/n of the steps, and the prompts that come with it.
+
+        Args:
+            prompt_seconds: the time of prompts for each unit; none where the unit is a
+                request, whose time holds its prompt.
+        """
+        at, mean, square = log_heights(concurrency), 0.0, self.variance
+        level = log(concurrency)
+        for index, log_alpha, probability in self.lines:
+            value = level - at[index] - log_alpha
+            if prompt_seconds:
+                value = -log(exp(-value) + prompt_seconds)
+            mean += probability * value
+            square += probability * value * value
+        return LogNormal(mean, sqrt(max(square - mean * mean, _LEAST_VARIANCE)))
 
     @property
     def kept(self) -> Scores:
@@ -173,27 +202,5 @@ def explain(
     least = max(logs) + log(_NEGLIGIBLE)
     kept = [(i, exp(score - least)) for i, score in enumerate(logs) if score > least]
     share = sum(p for _, p in kept)
-    lines = tuple(Line(i, sums[i] / total, 1 / total, p / share) for i, p in kept)
-    return Posterior(lines, scores)
-
-
-def throughput(
-    lines: Sequence[Line], concurrency: float, prompt_seconds: float = 0.0
-) -> LogNormal:
-    """Units/s at a concurrency, over all lines: the mixture's mean and spread of log X.
-
-    A unit costs its share α·h(n)/n of the steps and the prompts that come with it.
-
-    Args:
-        prompt_seconds: the time of prompts for each unit; none where the unit is a
-            request, whose time holds its prompt.
-    """
-    at, mean, square = log_heights(concurrency), 0.0, 0.0
-    level = log(concurrency)
-    for line in lines:
-        value = level - at[line.index] - line.log_alpha
-        if prompt_seconds:
-            value = -log(exp(-value) + prompt_seconds)
-        mean += line.probability * value
-        square += line.probability * (value * value + line.variance)
-    return LogNormal(mean, sqrt(max(square - mean * mean, _LEAST_VARIANCE)))
+    lines = tuple(Line(i, sums[i] / total, p / share) for i, p in kept)
+    return Posterior(lines, 1 / total, scores)

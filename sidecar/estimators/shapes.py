@@ -16,13 +16,13 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp, log
 
-SLOPES = tuple(0.002 * 1.6**i for i in range(14))
+SLOPES = tuple(0.002 * 1.3**i for i in range(24))
 """The grid of b, per request: from 0.002 to 0.9."""
 
 POWERS = (0.9, 1.0, 1.1, 1.2)
 AWAKE = (0.06, 0.15)
 """f: of 8 experts a token takes 2, of 128 it takes 8, and a prompt wakes them all."""
-BENDS = (0.7, 1.4, 2.8)
+BENDS = (0.6, 0.9, 1.3, 1.9, 2.8, 4.0)
 
 _FINE = 0.01
 """Step of log n at which heights are computed: 0.3 % of h at the very most."""

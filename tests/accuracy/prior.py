@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import pstdev
 
 import sidecar.estimators
-from sidecar.estimators.posterior import Evidence, explain, throughput
+from sidecar.estimators.posterior import Evidence, explain
 from sidecar.estimators.shapes import KINDS, Prior, log_heights
 from tests.accuracy.curves import Curve, load
 
@@ -136,8 +136,8 @@ def _beyond(curve: Curve, prior: Prior) -> list[float]:
             for n in shown
             if n >= 1
         ]
-        lines = explain(points, prior.log_weights(tokens=False)).lines
-        followed = throughput(lines, curve.limit).mean
+        known = explain(points, prior.log_weights(tokens=False))
+        followed = known.throughput(curve.limit).mean
         found.append((log(curve.capacity) - followed) / -log(share))
     return found
 
