@@ -38,9 +38,13 @@ BAND = 1.2816
 MODEL_ERROR = 0.03
 """Of log X, however much was seen."""
 
-TOKENS_BEYOND_SD = 0.06
+TOKENS_BEYOND_SD = 0.04
 """Error of log X for each factor e between the highest n seen and n*, for tokens: the
 time of a step is a line, and what bends requests, their prompts, is counted apart."""
+
+BENT_BEYOND_SD = 0.08
+"""More of it where R bends: two parts in a hundred of R at light load are a quarter of
+what lies beyond."""
 
 ENOUGH_COMPLETIONS, ENOUGH_SECONDS, ENOUGH_SERVICE_TIMES = 8.0, 15.0, 1.0
 ENOUGH_TOKENS = 500.0
@@ -51,6 +55,9 @@ ENOUGH_NEWS = 0.1
 
 FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
 """Fewer measure nothing; with four log R is off by a half, and the band says so."""
+
+FEWEST_READINGS = 4.0
+"""Requests seen on the gauge: it is read when it may just have dipped."""
 
 WARM_UP = 5.0
 """Requests that a new worker is slow with: kernels compile, caches fill."""
@@ -157,6 +164,7 @@ class CurveEstimator:
         reach = max(0.0, log(limit.requests / state.levels.highest))
         tokens = state.unit is not Unit.REQUEST
         beyond = reach * (TOKENS_BEYOND_SD if tokens else prior().beyond_sd)
+        beyond += reach * BENT_BEYOND_SD * known.bent
         spread = hypot(capacity.sd, prompts, beyond, MODEL_ERROR)
         capacity = LogNormal(capacity.mean, spread)
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
@@ -170,7 +178,7 @@ class CurveEstimator:
             capacity = LogNormal(capacity.mean - log(length), spread)
             method += f", at {length:.0f} tokens a request"
         return Estimate(
-            capacity=capacity.median,
+            capacity=capacity.harmonic,
             lower=capacity.quantile(-BAND),
             upper=capacity.quantile(BAND),
             concurrency_limit=limit.requests,
@@ -233,8 +241,12 @@ def _is_full(window: Work, unit: Unit) -> bool:
 
 
 def _says_something(window: Work, unit: Unit) -> bool:
+    if window.area <= 0 or (
+        unit is not Unit.DECODED_TOKEN and window.readings < FEWEST_READINGS
+    ):
+        return False
     fewest = FEWEST_COMPLETIONS if unit is Unit.REQUEST else FEWEST_TOKENS
-    return window.units >= fewest and window.is_measurable
+    return window.units >= fewest
 
 
 def _closed(state: CurveState) -> CurveState:

@@ -34,6 +34,9 @@ they vary from request to request."""
 
 _CONTEXT_VARIANCE = 0.3
 
+_ELASTICITY = 0.4
+"""Of R to n, at the most where a few requests run: by it an error in n is one in R."""
+
 
 @dataclass(frozen=True)
 class LogNormal:
@@ -46,6 +49,12 @@ class LogNormal:
     def median(self) -> float:
         """Its middle value."""
         return exp(self.mean)
+
+    @property
+    def harmonic(self) -> float:
+        """1 / E[1/x]. As a capacity: the one that gives the right number of workers,
+        demand times 1/x, on average."""
+        return exp(self.mean - self.sd**2 / 2)
 
     def quantile(self, z: float) -> float:
         """The value z standard deviations from the middle."""
@@ -79,7 +88,7 @@ def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
     prompt tokens/s · their time is theirs, and where the gauge counts requests that
     compute their own prompt, that comes off as well.
     """
-    if not work.is_measurable:
+    if work.area <= 0 or work.units <= 0:
         return None
     n = work.concurrency(unit)
     if unit is Unit.REQUEST:
@@ -95,7 +104,10 @@ def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
     draws = max(1.0, work.completions)
     context = _CONTEXT_SHARE * work.mean / (1 + _CONTEXT_SHARE * work.mean)
     by_prompts = stalled**2 / max(work.mean, 0.1)
-    return Evidence(n, log(time), (by_prompts + _CONTEXT_VARIANCE * context**2) / draws)
+    variance = (by_prompts + _CONTEXT_VARIANCE * context**2) / draws
+    # What the intervals hide is there on average, not in each.
+    variance += _ELASTICITY**2 * (work.hidden(unit) / n) ** 2 / work.polls
+    return Evidence(n, log(time), variance)
 
 
 class Line(NamedTuple):
@@ -141,6 +153,11 @@ class Posterior:
         if not self.lines:
             return None
         return exp(sum(line.probability * line.log_alpha for line in self.lines))
+
+    @cached_property
+    def bent(self) -> float:
+        """Probability that R bends: a mixture of experts, or a small model."""
+        return sum(line.probability for line in self.lines if line.shape.kind.bend)
 
     def throughput(
         self, concurrency: float, prompt_seconds: float = 0.0

@@ -50,6 +50,10 @@ def computed_prompts(interval: Interval) -> float | None:
     return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
 
 
+_AT_ONCE = 1e-3
+"""Of a service time: polls so close hide nothing."""
+
+
 @dataclass(frozen=True)
 class Work:
     """Sums over intervals.
@@ -116,11 +120,6 @@ class Work:
         )
 
     @property
-    def is_measurable(self) -> bool:
-        """Whether anything was done, by anyone that was seen."""
-        return self.area > 0 and self.units > 0 and self.readings + self.area > 0
-
-    @property
     def mean(self) -> float:
         """Requests at work, mean over the time."""
         return self.area / self.seconds
@@ -136,18 +135,20 @@ class Work:
         return self.seconds / self.polls
 
     def concurrency(self, unit: Unit) -> float:
-        """The concurrency that a request meets, Σn²/Σn: at least itself.
+        """The concurrency that a request meets, Σn²/Σn: at least itself."""
+        return max(1.0, self.seen / self.area + self.hidden(unit))
 
-        The mean over an interval hides who came and went in it. With arrivals at
-        random the mean over a time t has of the variance of n only the part
-        2/x·(1 − (1 − e^−x)/x), x = t over the service time (Cox and Miller, 1965): a
-        request meets the rest of it, too.
+    def hidden(self, unit: Unit) -> float:
+        """Requests that a request meets besides those that means over intervals show.
+
+        With arrivals at random, the mean over a time t has of the variance of n only
+        the part 2/x·(1 - (1 - e^-x)/x), x = t over the service time (Cox and Miller,
+        1965). A gauge that is read at points hides nothing.
         """
-        hidden = 0.0
-        if unit is Unit.DECODED_TOKEN:
-            x = self.poll_seconds / self.service_time
-            hidden = 1.0 - (2 / x * (1 - (1 - exp(-x)) / x) if x > 1e-3 else 1.0)
-        return max(1.0, self.seen / self.area + hidden)
+        x = self.poll_seconds / self.service_time
+        if unit is not Unit.DECODED_TOKEN or x < _AT_ONCE:
+            return 0.0
+        return 1.0 - 2 / x * (1 - (1 - exp(-x)) / x)
 
     @property
     def gauge_variance(self) -> float:

@@ -28,8 +28,8 @@ ROUNDS = 12
 SPREAD = 4.0
 """Curves shared out evenly beforehand: no kind is impossible for being unseen."""
 
-LEAST_SPREAD = 0.5
-"""Forty curves do not show how far the next one may be off."""
+LEAST_SPREAD = 0.7
+"""Forty curves of GPUs do not show how far the next worker may be off."""
 
 BENT = 0.12
 """Probability of a bend. It is for the points to show one: taken for likely, every
