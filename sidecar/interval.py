@@ -22,6 +22,9 @@ _FEW, _FEW_OF_RUNNING = 3.0, 0.25
 _ROOM = 0.5
 """Fraction of the KV cache in use below which it holds no request up."""
 
+_FEW_PREEMPTIONS = 0.05
+"""For each completion: so many lose no throughput worth mentioning."""
+
 _SAME_START = 1.0
 """Seconds by which one process start may differ between two pages (rounding)."""
 
@@ -42,7 +45,7 @@ class Interval:
             schedule to their first token; None where not exported.
         left_before: requests that had left the worker before, since it began.
         running, waiting: the gauges at both ends, requests.
-        kv_usage, kv_tokens: of the later sample, see ``Sample``.
+        kv_usage, kv_tokens, kv_longest: of the later sample, see ``Sample``.
         sequence_limit: the most requests it was told to run; None: not known.
     """
 
@@ -62,6 +65,7 @@ class Interval:
     left_before: float | None = None
     kv_usage: float | None = None
     kv_tokens: float | None = None
+    kv_longest: float | None = None
     sequence_limit: float | None = None
 
     @property
@@ -83,15 +87,26 @@ class Interval:
         return many or crowded or slots_taken
 
     @property
+    def preempted(self) -> bool:
+        """Whether requests lost their place in the KV cache, and not just one."""
+        most = _FEW_PREEMPTIONS * max(1.0, self.completions)
+        return (self.preemptions or 0.0) > most
+
+    @property
     def mean_running(self) -> float:
         """Area under the running gauge over the duration (trapezium), requests."""
         return sum(self.running) / 2
 
     @property
+    def growth(self) -> float:
+        """Of the requests running, from one end to the other."""
+        return self.running[1] - self.running[0]
+
+    @property
     def arrivals(self) -> float:
         """Flow balance: departures plus the growth of running and waiting, requests."""
-        growth = self.running[1] - self.running[0] + self.waiting[1] - self.waiting[0]
-        return max(0.0, self.departures + growth)
+        queue = self.waiting[1] - self.waiting[0]
+        return max(0.0, self.departures + self.growth + queue)
 
     @property
     def moved(self) -> bool:
@@ -136,6 +151,7 @@ def between(earlier: Sample, later: Sample) -> Interval | None:
         left_before=earlier.finished_total,
         kv_usage=later.kv_usage,
         kv_tokens=later.kv_tokens,
+        kv_longest=later.kv_longest,
     )
 
 

@@ -26,6 +26,7 @@ class Sample:
             a name is absent where the worker does not export it.
         kv_usage: fraction of the KV cache in use, mean over engines.
         kv_tokens: size of the KV cache, tokens, summed over engines.
+        kv_longest: requests of the longest length that it holds, summed likewise.
         started_at: when the worker's process or its counters began, Unix seconds.
         copies: samples that repeated another one's labels and were not counted twice.
     """
@@ -39,6 +40,7 @@ class Sample:
     counters: Mapping[str, Series] = field(default_factory=dict)
     kv_usage: float | None = None
     kv_tokens: float | None = None
+    kv_longest: float | None = None
     started_at: float | None = None
     sleeping: bool = False
     copies: int = 0

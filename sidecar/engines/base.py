@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -108,7 +108,8 @@ class Engine:
             waiting=sum(waiting.values()) if waiting else None,
             counters={name: series for name, series in read.items() if series},
             kv_usage=sum(usage.values()) / len(usage) if usage else None,
-            kv_tokens=self._kv_tokens(page, prefix),
+            kv_tokens=self._of_cache(page, prefix, _cache_tokens),
+            kv_longest=self._of_cache(page, prefix, _longest_requests),
             started_at=self._started_at(page, prefix),
             sleeping=self._sleeping(page, prefix),
             copies=len(departures) - len(finished),
@@ -143,11 +144,20 @@ class Engine:
             msg = f"{self.name}: no gauge of running requests"
         return f"{msg} (looked for {looked_for}; the page has {_listed(near)})"
 
-    def _kv_tokens(self, page: Page, prefix: str) -> float | None:
+    def _of_cache(
+        self, page: Page, prefix: str, read: Callable[[Mapping[str, str]], float]
+    ) -> float | None:
+        """What the label sets say of the KV cache, summed over engines."""
         if self.cache_config is None:
             return None
-        engines = self._merged(page.samples(prefix + self.cache_config))
-        sizes = [size for labels in engines for size in _cache_sizes(dict(labels))]
+        sizes = []
+        for labels in self._merged(page.samples(prefix + self.cache_config)):
+            try:
+                size = read(dict(labels))
+            except (KeyError, ValueError):
+                continue
+            if 0 < size <= LARGEST:
+                sizes.append(size)
         return sum(sizes) if sizes else None
 
     def _started_at(self, page: Page, prefix: str) -> float | None:
@@ -207,14 +217,14 @@ def _model_name(series: list[Labels]) -> str:
     return ""
 
 
-def _cache_sizes(labels: Mapping[str, str]) -> Iterator[float]:
-    try:
-        if labels.get("kv_cache_size_tokens", "None") != "None":
-            yield float(labels["kv_cache_size_tokens"])
-        else:
-            yield float(labels["num_gpu_blocks"]) * float(labels["block_size"])
-    except (KeyError, ValueError):
-        return
+def _cache_tokens(labels: Mapping[str, str]) -> float:
+    if labels.get("kv_cache_size_tokens", "None") != "None":
+        return float(labels["kv_cache_size_tokens"])
+    return float(labels["num_gpu_blocks"]) * float(labels["block_size"])
+
+
+def _longest_requests(labels: Mapping[str, str]) -> float:
+    return float(labels["kv_cache_max_concurrency"])
 
 
 def _listed(names: list[str], most: int = 6) -> str:

@@ -19,6 +19,7 @@ from sidecar.estimators.levels import MEMORY, Levels
 from sidecar.estimators.limits import OBJECTIVE, Limit, Seen, lowest
 from sidecar.estimators.mix import Lengths
 from sidecar.estimators.posterior import (
+    Evidence,
     LogNormal,
     Posterior,
     Scores,
@@ -53,6 +54,9 @@ ENOUGH_TOKENS = 500.0
 ENOUGH_NEWS = 0.1
 """Of all windows: so many more, and the levels are asked anew."""
 
+_ALONE_ERROR = 0.03
+"""Of the log of what a token takes alone, when requests have become others."""
+
 FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
 """Fewer measure nothing; with four log R is off by a half, and the band says so."""
 
@@ -70,6 +74,7 @@ class CurveState:
     Attributes:
         window: the open one. levels: the closed ones.
         before: scores of the shapes from levels that hold no more.
+        alone: what a token takes alone, from such levels.
         known: what that said of the curve when it was last asked.
         windows, asked_at: closed since the level was learned anew, and by then.
         unit: what α is the time of, and what is counted while requests wait.
@@ -79,6 +84,7 @@ class CurveState:
     window: Work = field(default_factory=Work)
     levels: Levels = field(default_factory=Levels)
     before: Scores = ()
+    alone: Evidence | None = None
     known: Posterior = field(default_factory=Posterior)
     change: Change = field(default_factory=Change)
     seen: Seen = field(default_factory=Seen)
@@ -129,18 +135,23 @@ class CurveEstimator:
         unit = Unit.best(interval)
         if state.unit is not unit:
             state = _in_other_units(state, unit)
+        # Preempted requests are computed anew: that is beyond n*, not on the curve.
+        lengths = state.lengths
+        window = state.window if interval.preempted else state.window.after(interval, unit)
         state = replace(
             state,
-            window=state.window.after(interval, unit),
+            window=window,
             seen=state.seen.after(interval),
+            # Of a request that runs half is done, on average.
             lengths=state.lengths.after(
-                interval.generation_tokens,
-                interval.completions,
-                interval.running[1] - interval.running[0],
+                None if unit is Unit.REQUEST else unit.done(interval),
+                interval.completions + interval.growth / 2,
             ),
             prefills=state.prefills.after(interval),
             saturation=state.saturation.after(interval, unit),
         )
+        if state.lengths.changes > lengths.changes:
+            state = _with_other_lengths(state)
         if _is_full(state.window, unit):
             state = _closed(state)
         elif not state.known.lines and _says_something(state.window, unit):
@@ -154,7 +165,7 @@ class CurveEstimator:
         if not known.lines or length is None:
             return None
         cost = state.prompt_cost
-        prompt_seconds = cost.seconds * (state.prefills.ratio.value or 0.0)
+        prompt_seconds = cost.seconds * (state.prefills.lengths.mean or 0.0) / length
         limit = self._limit(state, length, prompt_seconds)
         at_work = limit.requests
         if state.unit is Unit.DECODED_TOKEN:
@@ -190,7 +201,7 @@ class CurveEstimator:
     def _limit(
         self, state: CurveState, length: float, prompt_seconds: float
     ) -> Limit:
-        limit = lowest(state.seen, self.max_concurrency)
+        limit = lowest(state.seen, self.max_concurrency, state.lengths.mean)
         if self.latency_objective is None:
             return limit
         objective = self.latency_objective / length
@@ -285,12 +296,35 @@ def _of_others(state: CurveState, recent: Iterable[Work]) -> CurveState:
     )
 
 
+def _with_other_lengths(state: CurveState) -> CurveState:
+    """Tokens are counted, and a request has more or fewer of them.
+
+    It holds another part of the cache, and more of it to read at each step: a token
+    takes as long as before alone, but another time among others.
+    """
+    state = replace(state, seen=state.seen.of_others())
+    if not state.known.lines:
+        return state
+    alone = state.known.throughput(1.0)
+    return replace(
+        state,
+        window=Work(),
+        levels=Levels(highest=state.levels.highest),
+        before=(),
+        alone=Evidence(1.0, -alone.mean, alone.sd**2 + _ALONE_ERROR**2),
+        change=Change(),
+        windows=0,
+        asked_at=0,
+    )
+
+
 def _explained(state: CurveState) -> CurveState:
     """Ask the levels anew."""
     unit, cost = state.unit, state.prompt_cost
-    every = (evidence(work, unit, cost) for work in state.levels.all())
+    every = [evidence(work, unit, cost) for work in state.levels.all()]
     weights = log_weights(tokens=unit is not Unit.REQUEST)
-    known = explain((each for each in every if each), weights, state.before)
+    found = [each for each in (*every, state.alone) if each]
+    known = explain(found, weights, state.before)
     return replace(state, known=known, asked_at=state.windows)
 
 
@@ -301,6 +335,7 @@ def _in_other_units(state: CurveState, unit: Unit) -> CurveState:
         window=Work(),
         levels=Levels(highest=state.levels.highest),
         before=state.known.kept,
+        alone=None,
         known=Posterior(),
         change=Change(),
         saturation=Saturation(),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from sidecar.estimators.mix import VARIATION, Ratio
 from sidecar.interval import Interval
 
 DEFAULT_SEQUENCES = 256.0
@@ -14,6 +15,11 @@ OBJECTIVE = "latency objective"
 
 _MEMORY = 0.98
 _LEAST_USAGE = 1e-3
+_ENOUGH_READINGS = 24
+_LATELY = 0.1
+_FORGET = 1.005
+"""A limit by preemptions rises with every interval without: by e in a quarter of an
+hour of polls, for requests may have become shorter."""
 
 
 @dataclass(frozen=True)
@@ -26,50 +32,108 @@ class Limit:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the gauges showed of the limits.
+    """What the page showed of the limits.
 
     Attributes:
         running, usage: fading sums of running requests and of the fraction of the KV
             cache that they held; their ratio is how many would fill it.
-        most: requests running, the highest lately: the limit is not below it.
+        readings: of both, since requests were last found to have become others.
+        most: requests running without preemption, the highest lately: the limit is not
+            below it.
         waited_at: requests running while others waited, the highest lately; 0: never.
+        preempted_at: requests running while some were preempted, lately; 0: never.
+        kv_tokens, kv_longest: size of the KV cache, see ``Sample``; 0: not known.
+        prompt: prompt tokens per request.
     """
 
     running: float = 0.0
     usage: float = 0.0
+    readings: int = 0
     waited_at: float = 0.0
+    preempted_at: float = 0.0
     most: float = 0.0
+    kv_tokens: float = 0.0
+    kv_longest: float = 0.0
+    prompt: Ratio = Ratio()
 
     def after(self, interval: Interval) -> Seen:
         """With one more interval."""
-        running, usage = self.running, self.usage
+        running, usage, readings = self.running, self.usage, self.readings
         if interval.running[1] > 0 and (interval.kv_usage or 0.0) > _LEAST_USAGE:
             running = _MEMORY * running + interval.running[1]
             usage = _MEMORY * usage + (interval.kv_usage or 0.0)
-        waited_at = self.waited_at
+            readings += 1
+        waited_at, preempted_at = self.waited_at, self.preempted_at
         if interval.queued:
             waited_at = max(_MEMORY * waited_at, *interval.running)
-        most = max(_MEMORY * self.most, *interval.running)
-        return Seen(running, usage, waited_at, most)
+        most = _MEMORY * self.most
+        if interval.preempted:
+            now = interval.mean_running
+            preempted_at += (now - preempted_at) * (_LATELY if preempted_at else 1.0)
+        else:
+            most, preempted_at = max(most, *interval.running), preempted_at * _FORGET
+        return Seen(
+            running,
+            usage,
+            readings,
+            waited_at,
+            preempted_at,
+            most,
+            interval.kv_tokens or self.kv_tokens,
+            interval.kv_longest or self.kv_longest,
+            self.prompt.after(interval.prompt_tokens, interval.completions),
+        )
 
-    def limits(self) -> Iterable[Limit]:
-        """The limits that the gauges show."""
-        if self.usage > 0:
-            yield Limit(self.running / self.usage, "KV cache")
+    def limits(self, length: float | None) -> Iterable[Limit]:
+        """The limits that the page shows.
+
+        Args:
+            length: tokens generated per request; None: not known.
+        """
+        if holds := self._cache_holds(length):
+            yield Limit(max(holds, self.kv_longest), "KV cache")
         if self.waited_at > 0:
             yield Limit(self.waited_at, "requests wait there")
+        if self.preempted_at > 0:
+            yield Limit(self.preempted_at, "preemptions")
+
+    def of_others(self) -> Seen:
+        """Where requests have become others: they hold another part of the cache."""
+        return replace(self, running=0.0, usage=0.0, readings=0, preempted_at=0.0)
+
+    def _cache_holds(self, length: float | None) -> float:
+        """Requests that fill the KV cache; 0: not known.
+
+        As measured, and before there are readings enough by its size. A request met at
+        a random moment is a long one, in proportion to its length, and has half of its
+        output behind it: (1 + cv²)/2 of the mean (renewal theory).
+        """
+        measured = self.running / self.usage if self.usage > 0 else 0.0
+        if not length or not self.prompt.value or not self.kv_tokens:
+            return measured
+        met = self.prompt.value + length * (1 + VARIATION**2) / 2
+        by_size = self.kv_tokens / met
+        if not measured:
+            return by_size
+        share = min(1.0, self.readings / _ENOUGH_READINGS)
+        return by_size ** (1 - share) * measured**share
 
 
-def lowest(seen: Seen, sequences: float | None) -> Limit:
+def lowest(seen: Seen, sequences: float | None, length: float | None = None) -> Limit:
     """The limit that binds: at least one request, and what was seen to run.
 
     Args:
         sequences: the sequence limit where it is known, requests.
+        length: tokens generated per request; None: not known.
     """
-    known = [*seen.limits()]
+    known = [*seen.limits(length)]
     if sequences is not None:
         known.append(Limit(sequences, "sequence limit"))
-    elif not any(limit.origin == "requests wait there" for limit in known):
+    elif not any(limit.origin in _FOUND for limit in known):
         known.append(Limit(DEFAULT_SEQUENCES, "vLLM's default sequence limit"))
     limit = min(known, key=lambda each: each.requests)
     return Limit(max(1.0, limit.requests, seen.most), limit.origin)
+
+
+_FOUND = ("requests wait there", "preemptions")
+"""Where the worker itself showed its limit, none is assumed."""

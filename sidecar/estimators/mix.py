@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 
 BLOCK = 20.0
@@ -24,7 +24,7 @@ the mix changed."""
 
 @dataclass(frozen=True)
 class Count:
-    """Generated tokens, and the requests that they were for."""
+    """Tokens, and the requests that they were for."""
 
     tokens: float = 0.0
     requests: float = 0.0
@@ -38,43 +38,38 @@ class Count:
 
 @dataclass(frozen=True)
 class Lengths:
-    """The lengths of requests: the open block, and those before it.
+    """How long requests are: the open block, and those before it.
 
     A change of the mix shows as blocks that chance does not explain; what came before
     is then forgotten, so that the mean follows within two blocks.
 
     Attributes:
         doubtful: a block that differed, until the next one tells.
+        changes: how often the mix has changed.
     """
 
     known: Count = Count()
     block: Count = Count()
     doubtful: Count | None = None
+    changes: int = 0
 
-    def after(
-        self, generated: float | None, completions: float, growth: float = 0.0
-    ) -> Lengths:
-        """With one more interval; the same where tokens are not counted.
-
-        Args:
-            growth: of the requests running. Half of a request that runs is done, on
-                average, so half of each counts where more run than before.
-        """
-        if generated is None:
+    def after(self, tokens: float | None, requests: float) -> Lengths:
+        """With one more interval; the same where tokens are not counted."""
+        if tokens is None:
             return self
-        block = self.block.plus(Count(generated, completions + growth / 2))
+        block = self.block.plus(Count(tokens, requests))
         if block.requests < BLOCK or block.tokens <= 0:
-            return Lengths(self.known, block, self.doubtful)
+            return replace(self, block=block)
         off = self._off(block)
         if abs(off) > FAR:
-            return Lengths(block)
+            return Lengths(block, changes=self.changes + 1)
         if self.doubtful:
             both = self.doubtful.plus(block)
             if abs(off) > OFF and off * self._off(self.doubtful) > 0:
-                return Lengths(both)
+                return Lengths(both, changes=self.changes + 1)
             return self._merged(both)
         if abs(off) > OFF:
-            return Lengths(self.known, Count(), block)
+            return replace(self, block=Count(), doubtful=block)
         return self._merged(block)
 
     @property
@@ -93,7 +88,7 @@ class Lengths:
 
     def _merged(self, block: Count) -> Lengths:
         keep = max(0.0, 1 - block.requests / MEMORY)
-        return Lengths(self.known.plus(block, keep))
+        return Lengths(self.known.plus(block, keep), changes=self.changes)
 
     def _off(self, block: Count) -> float:
         """Standard deviations from what is known."""

@@ -98,7 +98,7 @@ def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
     stalled = cost.stalled(work.prompts / work.seconds)
     time = work.area / work.units * (1 - stalled)
     if unit is Unit.TOKEN:
-        time = max(0.2 * time, time - cost.seconds * work.prompts / work.units)
+        time = max(0.5 * time, time - cost.seconds * work.prompts / work.units)
         return Evidence(n, log(time), work.gauge_variance)
     # Each request that comes stalls all that run: as many draws as there were such.
     draws = max(1.0, work.completions)

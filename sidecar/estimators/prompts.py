@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, hypot, log
 
-from sidecar.estimators.mix import Ratio
+from sidecar.estimators.mix import Lengths, Ratio
 from sidecar.estimators.shapes import prior
 from sidecar.estimators.work import computed_prompts
 from sidecar.interval import Interval
@@ -36,24 +36,22 @@ class Prefills:
 
     Attributes:
         time: seconds from a request's first schedule to its first token.
-        length: prompt tokens computed per request.
+        lengths: prompt tokens computed per request.
         step: seconds from one token to the next, which a prefill takes as well.
-        ratio: prompt tokens computed per token generated.
     """
 
     time: Ratio = Ratio()
-    length: Ratio = Ratio()
+    lengths: Lengths = Lengths()
     step: Ratio = Ratio()
-    ratio: Ratio = Ratio()
 
     def after(self, interval: Interval) -> Prefills:
         """With one more interval."""
-        done, prompts = interval.completions, computed_prompts(interval)
+        # A prompt is computed when its request begins, not when it is done.
+        begun = interval.completions + interval.growth
         return Prefills(
-            self.time.after(interval.prefill_seconds, done),
-            self.length.after(prompts, done),
+            self.time.after(interval.prefill_seconds, interval.completions),
+            self.lengths.after(computed_prompts(interval), begun),
             self.step.after(interval.decode_seconds, interval.decode_tokens),
-            self.ratio.after(prompts, interval.generation_tokens),
         )
 
     def cost(self, alpha: float) -> PromptCost:
@@ -65,7 +63,7 @@ class Prefills:
         if alpha <= 0:
             return PromptCost()
         level, sd = log(prior().prompt_token * alpha), prior().prompt_log_sd
-        time, length, step = self.time.value, self.length.value, self.step.value
+        time, length, step = self.time.value, self.lengths.mean, self.step.value
         if time and length and step and time > step:
             own = time - step
             off = hypot(_MEASURED_SD, _HALF_A_STEP * step / own)
