@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log, sqrt
 
-from sidecar.estimators.posterior import Evidence, Posterior
+from sidecar.estimators.evidence import Evidence
+from sidecar.estimators.posterior import Posterior
 from sidecar.estimators.work import Work
 
 ALLOWED = 0.5

@@ -31,7 +31,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Waiting:
-    """A window that waits to be filed between its neighbours, and the earlier one's n."""
+    """A window that waits to be filed between its neighbours; and n of the earlier."""
 
     work: Work
     earlier: float | None
@@ -79,6 +79,11 @@ class Levels:
         if self.waiting:
             works = self._with(self.waiting.work, self.waiting.level(None))
         return iter(works.values())
+
+    def faded(self, keep: float) -> Levels:
+        """The same, counting for less."""
+        works = {level: work.faded(keep) for level, work in self.works.items()}
+        return Levels(works, self.highest)
 
     def _with(self, window: Work, load: float) -> Mapping[int, Work]:
         level = floor(log(max(load, LEAST)) / STEP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sidecar.estimators.mix import VARIATION, Ratio
 from sidecar.interval import Interval
@@ -54,7 +54,7 @@ class Seen:
     most: float = 0.0
     kv_tokens: float = 0.0
     kv_longest: float = 0.0
-    prompt: Ratio = Ratio()
+    prompt: Ratio = field(default_factory=Ratio)
 
     def after(self, interval: Interval) -> Seen:
         """With one more interval."""

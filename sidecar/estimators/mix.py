@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log, sqrt
 
 BLOCK = 20.0
@@ -48,8 +48,8 @@ class Lengths:
         changes: how often the mix has changed.
     """
 
-    known: Count = Count()
-    block: Count = Count()
+    known: Count = field(default_factory=Count)
+    block: Count = field(default_factory=Count)
     doubtful: Count | None = None
     changes: int = 0
 
@@ -116,4 +116,3 @@ class Ratio:
     def value(self) -> float | None:
         """The ratio; None before there is anything to divide by."""
         return self.above / self.below if self.below > 0 else None
-

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, log, sqrt
+from math import exp, hypot, log, sqrt
 from typing import NamedTuple
 
-from sidecar.estimators.prompts import PromptCost
+from sidecar.estimators.evidence import Evidence
 from sidecar.estimators.shapes import Shape, candidates, log_heights
-from sidecar.estimators.work import Unit, Work
 
 MODEL_ERROR = 0.01
 """Scatter of log R around a smooth curve, beyond counting noise."""
@@ -27,15 +26,6 @@ _LEAST_SCORE = -8.0
 
 _NEGLIGIBLE = 0.02
 """Of the most probable candidate's weight; what is below does not count."""
-
-_CONTEXT_SHARE = 0.01
-"""About what each sequence adds to a step by the tokens it holds, over the step alone;
-they vary from request to request."""
-
-_CONTEXT_VARIANCE = 0.3
-
-_ELASTICITY = 0.4
-"""Of R to n, at the most where a few requests run: by it an error in n is one in R."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +46,14 @@ class LogNormal:
         demand times 1/x, on average."""
         return exp(self.mean - self.sd**2 / 2)
 
+    def widened(self, *spreads: float) -> LogNormal:
+        """With further, independent errors of its logarithm."""
+        return LogNormal(self.mean, hypot(self.sd, *spreads))
+
+    def over(self, divisor: float) -> LogNormal:
+        """Divided by what is known exactly."""
+        return LogNormal(self.mean - log(divisor), self.sd)
+
     def quantile(self, z: float) -> float:
         """The value z standard deviations from the middle."""
         return exp(self.mean + z * self.sd)
@@ -67,66 +65,23 @@ class LogNormal:
         return LogNormal(mean, 1 / sqrt(p + q))
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What work says: a unit took ``log_time`` among ``concurrency``.
-
-    Attributes:
-        log_time: log of the seconds of R per unit, prompts taken out.
-        variance: of it, by chance.
-    """
-
-    concurrency: float
-    log_time: float
-    variance: float
-
-
-def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
-    """What work says; None if it says nothing.
-
-    While the engine computes prompts nobody decodes, so of a token's time the part φ =
-    prompt tokens/s · their time is theirs, and where the gauge counts requests that
-    compute their own prompt, that comes off as well.
-    """
-    if work.area <= 0 or work.units <= 0:
-        return None
-    n = work.concurrency(unit)
-    if unit is Unit.REQUEST:
-        # log(k + 1/2) is unbiased for the log of a Poisson mean, log k is not.
-        time = work.area / (work.units + 0.5)
-        return Evidence(n, log(time), 1 / work.units + work.gauge_variance)
-    stalled = cost.stalled(work.prompts / work.seconds)
-    time = work.area / work.units * (1 - stalled)
-    if unit is Unit.TOKEN:
-        time = max(0.5 * time, time - cost.seconds * work.prompts / work.units)
-        return Evidence(n, log(time), work.gauge_variance)
-    # Each request that comes stalls all that run: as many draws as there were such.
-    draws = max(1.0, work.completions)
-    context = _CONTEXT_SHARE * work.mean / (1 + _CONTEXT_SHARE * work.mean)
-    by_prompts = stalled**2 / max(work.mean, 0.1)
-    variance = (by_prompts + _CONTEXT_VARIANCE * context**2) / draws
-    # What the intervals hide is there on average, not in each.
-    variance += _ELASTICITY**2 * (work.hidden(unit) / n) ** 2 / work.polls
-    return Evidence(n, log(time), variance)
-
-
 class Line(NamedTuple):
     """One candidate after the evidence.
 
     Attributes:
-        index: of the candidate.
+        candidate: its index.
         log_alpha: mean of log α, log seconds.
         probability: they sum to 1 over all lines.
     """
 
-    index: int
+    candidate: int
     log_alpha: float
     probability: float
 
     @property
     def shape(self) -> Shape:
         """The candidate."""
-        return candidates()[self.index]
+        return candidates()[self.candidate]
 
 
 Scores = tuple[float, ...]
@@ -159,9 +114,7 @@ class Posterior:
         """Probability that R bends: a mixture of experts, or a small model."""
         return sum(line.probability for line in self.lines if line.shape.kind.bend)
 
-    def throughput(
-        self, concurrency: float, prompt_seconds: float = 0.0
-    ) -> LogNormal:
+    def throughput(self, concurrency: float, prompt_seconds: float = 0.0) -> LogNormal:
         """Units/s at a concurrency: mean and spread of log X over all lines.
 
         A unit costs its share α·h(n)/n of the steps, and the prompts that come with it.
@@ -172,8 +125,8 @@ class Posterior:
         """
         at, mean, square = log_heights(concurrency), 0.0, self.variance
         level = log(concurrency)
-        for index, log_alpha, probability in self.lines:
-            value = level - at[index] - log_alpha
+        for candidate, log_alpha, probability in self.lines:
+            value = level - at[candidate] - log_alpha
             if prompt_seconds:
                 value = -log(exp(-value) + prompt_seconds)
             mean += probability * value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, hypot, log
 
 from sidecar.estimators.mix import Lengths, Ratio
@@ -40,9 +40,9 @@ class Prefills:
         step: seconds from one token to the next, which a prefill takes as well.
     """
 
-    time: Ratio = Ratio()
-    lengths: Lengths = Lengths()
-    step: Ratio = Ratio()
+    time: Ratio = field(default_factory=Ratio)
+    lengths: Lengths = field(default_factory=Lengths)
+    step: Ratio = field(default_factory=Ratio)
 
     def after(self, interval: Interval) -> Prefills:
         """With one more interval."""

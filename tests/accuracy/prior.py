@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import pstdev
 
 import sidecar.estimators
-from sidecar.estimators.posterior import Evidence, explain
+from sidecar.estimators.evidence import Evidence
+from sidecar.estimators.posterior import explain
 from sidecar.estimators.shapes import KINDS, Prior, log_heights
 from tests.accuracy.curves import Curve, load
 
@@ -132,9 +133,7 @@ def _beyond(curve: Curve, prior: Prior) -> list[float]:
     for share in SHARES:
         shown = [level * share * curve.limit for level in LEVELS]
         points = [
-            Evidence(n, log(curve.service_time(n)), SCATTER**2)
-            for n in shown
-            if n >= 1
+            Evidence(n, log(curve.service_time(n)), SCATTER**2) for n in shown if n >= 1
         ]
         known = explain(points, prior.log_weights(tokens=False))
         followed = known.throughput(curve.limit).mean

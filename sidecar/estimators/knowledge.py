@@ -1,0 +1,231 @@
+"""What the curve's estimator remembers, and how it learns: all but the reading off.
+
+Intervals add up to windows, windows to levels of load; when there is news the levels
+are asked which shapes explain them. Requests that become others leave something of what
+was known, and take the rest with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from sidecar.estimators.change import Change, surprise
+from sidecar.estimators.evidence import Evidence, evidence
+from sidecar.estimators.levels import MEMORY, Levels
+from sidecar.estimators.limits import Seen
+from sidecar.estimators.mix import Lengths
+from sidecar.estimators.posterior import Posterior, Scores, explain
+from sidecar.estimators.prompts import Prefills, PromptCost
+from sidecar.estimators.saturation import Saturation
+from sidecar.estimators.shapes import log_weights
+from sidecar.estimators.work import Unit, Work
+from sidecar.interval import Interval
+
+ENOUGH_COMPLETIONS, ENOUGH_SECONDS, ENOUGH_SERVICE_TIMES = 8.0, 15.0, 1.0
+ENOUGH_TOKENS = 500.0
+"""A window: tokens are done at once, requests take their time."""
+
+ENOUGH_NEWS = 0.1
+"""Of all windows: so many more, and the levels are asked anew."""
+
+FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
+"""Fewer measure nothing; with four log R is off by a half, and the band says so."""
+
+FEWEST_READINGS = 4.0
+"""Requests seen on the gauge: it is read when it may just have dipped."""
+
+RECALLED_WINDOWS = 40.0
+"""What an earlier run learned counts for no more: ten minutes, then the new weighs
+more."""
+
+_ALONE_ERROR = 0.03
+"""Of the log of what a token takes alone, when requests have become others."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """All that is remembered; its size does not grow.
+
+    Attributes:
+        window: the open one. levels: the closed ones.
+        before: scores of the shapes from levels that hold no more.
+        alone: what a token takes alone, from such levels.
+        known: what that said of the curve when it was last asked.
+        windows, asked_at: closed since the level was learned anew, and by then.
+        lengths: units per request.
+        unit: what α is the time of, and what is counted while requests wait.
+        evidence: completions learned from.
+    """
+
+    window: Work = field(default_factory=Work)
+    levels: Levels = field(default_factory=Levels)
+    before: Scores = ()
+    alone: Evidence | None = None
+    known: Posterior = field(default_factory=Posterior)
+    change: Change = field(default_factory=Change)
+    seen: Seen = field(default_factory=Seen)
+    lengths: Lengths = field(default_factory=Lengths)
+    prefills: Prefills = field(default_factory=Prefills)
+    saturation: Saturation = field(default_factory=Saturation)
+    unit: Unit = Unit.REQUEST
+    windows: int = 0
+    asked_at: int = 0
+    evidence: float = 0.0
+
+    def after(self, interval: Interval) -> Knowledge:
+        """With one more interval, in which something ran."""
+        unit = Unit.best(interval)
+        if unit is not self.unit:
+            return self._in_units(unit).after(interval)
+        # Preempted requests are computed anew: that is beyond n*, not on the curve.
+        learns = not interval.preempted
+        now = replace(
+            self,
+            window=self.window.after(interval, unit) if learns else self.window,
+            seen=self.seen.after(interval),
+            # Of a request that runs half is done, on average.
+            lengths=self.lengths.after(
+                None if unit is Unit.REQUEST else unit.done(interval),
+                interval.completions + interval.growth / 2,
+            ),
+            prefills=self.prefills.after(interval),
+            saturation=self.saturation.after(interval, unit),
+        )
+        if now.lengths.changes > self.lengths.changes:
+            now = now._with_other_lengths()
+        return now._closed() if now._is_full else now
+
+    @property
+    def so_far(self) -> Knowledge:
+        """The same; with the open window where there is nothing else, and it says
+        something."""
+        return self if self.known.lines or not self._says_something else self._closed()
+
+    @property
+    def to_keep(self) -> Knowledge:
+        """What is worth keeping for another run: all but what is under way."""
+        return replace(self, window=Work(), known=Posterior(), change=Change())
+
+    def recalled(self) -> Knowledge:
+        """As the starting point of another run: it holds, but is soon outweighed."""
+        keep = min(1.0, RECALLED_WINDOWS / max(1.0, self.windows))
+        windows = int(keep * self.windows)
+        levels = self.levels.faded(keep)
+        now = replace(self.to_keep, levels=levels, windows=windows, evidence=0.0)
+        return now._explained()
+
+    @property
+    def prompt_cost(self) -> PromptCost:
+        """The time of a prompt token, where units do not hold their prompts."""
+        if self.unit is Unit.REQUEST:
+            return PromptCost()
+        alone = self.window.area / max(1.0, self.window.units)
+        return self.prefills.cost(self.known.alpha or alone)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the window spans enough units, seconds and service times."""
+        window = self.window
+        if window.seconds < ENOUGH_SECONDS:
+            return False
+        if self.unit is not Unit.REQUEST:
+            return window.units >= ENOUGH_TOKENS
+        if window.completions < ENOUGH_COMPLETIONS:
+            return False
+        return window.seconds >= ENOUGH_SERVICE_TIMES * window.service_time
+
+    @property
+    def _says_something(self) -> bool:
+        window, unit = self.window, self.unit
+        if window.area <= 0 or (
+            unit is not Unit.DECODED_TOKEN and window.readings < FEWEST_READINGS
+        ):
+            return False
+        fewest = FEWEST_COMPLETIONS if unit is Unit.REQUEST else FEWEST_TOKENS
+        return window.units >= fewest
+
+    def _closed(self) -> Knowledge:
+        """The window is added to the levels, or shows that they hold no more."""
+        window, unit = self.window, self.unit
+        now = replace(self, window=Work(), evidence=self.evidence + window.completions)
+        found = evidence(window, unit, self.prompt_cost)
+        if found is None:
+            return now
+        change = Change()
+        if self.known.lines:
+            change = self.change.after(surprise(found, self.known), window)
+        if change.is_certain:
+            return now._of_others(change.recent)._explained()
+        now = replace(
+            now,
+            levels=self.levels.after(window, unit),
+            change=change,
+            windows=self.windows + 1,
+        )
+        news = now.windows - self.asked_at
+        enough = ENOUGH_NEWS * min(now.windows, MEMORY)
+        return now._explained() if news >= enough else now
+
+    def _explained(self) -> Knowledge:
+        """Ask the levels anew."""
+        unit, cost = self.unit, self.prompt_cost
+        every = [evidence(work, unit, cost) for work in self.levels.all()]
+        found = [each for each in (*every, self.alone) if each]
+        weights = log_weights(tokens=unit is not Unit.REQUEST)
+        known = explain(found, weights, self.before)
+        return replace(self, known=known, asked_at=self.windows)
+
+    def _of_others(self, recent: Iterable[Work]) -> Knowledge:
+        """Requests have become others: learn their level, keep the shape."""
+        levels = Levels()
+        for each in recent:
+            levels = levels.after(each, self.unit)
+        # Where requests are counted, the rate at saturation was that of the others.
+        kept = Saturation() if self.unit is Unit.REQUEST else self.saturation
+        return replace(
+            self,
+            levels=levels,
+            before=self.known.kept,
+            change=Change(),
+            saturation=kept,
+            windows=0,
+        )
+
+    def _with_other_lengths(self) -> Knowledge:
+        """Tokens are counted, and a request has more or fewer of them.
+
+        It holds another part of the cache, and more or less of it to read at each step:
+        a token takes as long as before alone, but another time among others.
+        """
+        now = replace(self, seen=self.seen.of_others())
+        if not self.known.lines:
+            return now
+        alone = self.known.throughput(1.0)
+        return replace(
+            now,
+            window=Work(),
+            levels=Levels(highest=self.levels.highest),
+            before=(),
+            alone=Evidence(1.0, -alone.mean, alone.sd**2 + _ALONE_ERROR**2),
+            change=Change(),
+            windows=0,
+            asked_at=0,
+        )
+
+    def _in_units(self, unit: Unit) -> Knowledge:
+        """The page counts other things now: learn the level anew, keep the shape."""
+        return replace(
+            self,
+            window=Work(),
+            levels=Levels(highest=self.levels.highest),
+            before=self.known.kept,
+            alone=None,
+            known=Posterior(),
+            change=Change(),
+            lengths=Lengths(),
+            saturation=Saturation(),
+            unit=unit,
+            windows=0,
+            asked_at=0,
+        )
