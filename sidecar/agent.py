@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 from sidecar import discovery, naming, tag
 from sidecar.discovery import Discovered, Source
 from sidecar.log import Changes
+from sidecar.memory import Memory
 from sidecar.reading import Identity, Reading
 from sidecar.sample import Sample
 from sidecar.schedule import next_tick
@@ -37,6 +38,7 @@ class Agent:
 
     Args:
         sources: the discovery sources, anew at each look.
+        memory: where what was learned is kept; None: nowhere.
         clock, wall: monotonic and Unix time.
     """
 
@@ -50,6 +52,7 @@ class Agent:
         environ: Mapping[str, str] | None = None,
         sources: Callable[[], Iterator[Source]] | None = None,
         hostname: str | None = None,
+        memory: Memory | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -66,6 +69,7 @@ class Agent:
             discovery.sources, settings, os.environ if environ is None else environ
         )
         self._hostname = hostname or socket.gethostname()
+        self._memory = memory
         self._clock = clock
         self._wall = wall
         self._look_at = clock()
@@ -89,6 +93,7 @@ class Agent:
         for publisher in self.publishers:
             publisher.offer(readings)
         self._retire_the_away()
+        self._remember()
         self.last_turn = self._clock()
         return readings
 
@@ -129,12 +134,18 @@ class Agent:
         if self._thread is None or not self._thread.is_alive():
             for worker in self.workers:
                 worker.close()
+            self._remember(now=True)
         for publisher in self.publishers:
             publisher.stop()
         for publisher in self.publishers:
             if not publisher.join(deadline - self._clock()):
                 name = publisher.sink.name
                 self._log.warning(f"{name} did not take its series away in time")
+
+    def _remember(self, *, now: bool = False) -> None:
+        if self._memory:
+            known = [(w.sample, w.pipeline.learning) for w in self.workers]
+            self._memory.keep([(s, each) for s, each in known if s and each], now=now)
 
     def _poll(self, worker: Worker) -> None:
         with self._telemetry.poll_seconds.time():
@@ -183,7 +194,9 @@ class Agent:
                 worker = away.pop(0)
                 self._log.info(f"the worker at {worker.target.url} is now {target.url}")
             if worker is None:
-                self.workers.append(Worker(target, self.settings, self._clock))
+                recall = self._memory.recall if self._memory else None
+                worker = Worker(target, self.settings, self._clock, recall)
+                self.workers.append(worker)
                 self._log.info(f"watching {target.url} ({target.origin})")
             elif worker.target != target:
                 worker.move(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from sidecar.sample import Sample
 from sidecar.settings import Settings
 from sidecar.states import Quiet, State, judge
 
+Recall = Callable[[Estimator[Any], Sample], Learning[Any] | None]
+
 
 @dataclass
 class Pipeline:
@@ -25,6 +28,7 @@ class Pipeline:
         sequence_limit: the most requests it was told to run; None: not known.
         longest_gap: seconds between two good samples after which the earlier one is
             no baseline any more.
+        recall: what was learned of such a worker before; None: nothing.
     """
 
     estimator: Estimator[Any]
@@ -32,14 +36,20 @@ class Pipeline:
     minimum: float = 0.0
     sequence_limit: float | None = None
     longest_gap: float = 60.0
+    recall: Recall | None = None
     previous: Sample | None = field(default=None, init=False)
-    _learning: Learning[Any] | None = field(default=None, init=False)
+    learning: Learning[Any] | None = field(default=None, init=False)
     _flow: Flow = field(default_factory=Flow, init=False)
     _quiet: Quiet = field(default_factory=Quiet, init=False)
     _service_time: float | None = field(default=None, init=False)
 
     @classmethod
-    def configured(cls, settings: Settings, found_limit: float | None) -> Pipeline:
+    def configured(
+        cls,
+        settings: Settings,
+        found_limit: float | None,
+        recall: Recall | None = None,
+    ) -> Pipeline:
         """A pipeline as configured.
 
         Args:
@@ -51,24 +61,25 @@ class Pipeline:
             minimum=settings.minimum,
             sequence_limit=settings.max_concurrency or found_limit,
             longest_gap=settings.longest_gap,
+            recall=recall,
         )
 
     @property
     def estimate(self) -> Estimate | None:
         """The latest estimate; it is held while the worker idles."""
-        return self._learning.estimate if self._learning else None
+        return self.learning.estimate if self.learning else None
 
     def use(self, estimator: Estimator[Any]) -> None:
         """Go on with another estimator of the same kind, and with what was learned."""
         self.estimator = estimator
-        if self._learning:
-            known = self._learning
-            self._learning = Learning(estimator, known.state, known.estimate)
+        if self.learning:
+            known = self.learning
+            self.learning = Learning(estimator, known.state, known.estimate)
 
     def advance(self, sample: Sample) -> Values:
         """The values after one more sample."""
         if self.previous and _is_another_worker(self.previous, sample):
-            self.previous = self._learning = None
+            self.previous = self.learning = None
         interval = self._since_previous(sample)
         self.previous = sample
         if sample.sleeping:
@@ -83,9 +94,13 @@ class Pipeline:
             self._service_time = self._flow.mean_running / self._flow.throughput
         state, self._quiet = judge(self._quiet, interval, self._service_time)
         if state is not State.STALLED:
-            learning = self._learning or Learning.begin(self.estimator)
-            self._learning = learning.after(interval)
+            learning = self.learning or self._begin(sample)
+            self.learning = learning.after(interval)
         return self._values(state, interval)
+
+    def _begin(self, sample: Sample) -> Learning[Any]:
+        known = self.recall(self.estimator, sample) if self.recall else None
+        return known or Learning.begin(self.estimator)
 
     def _since_previous(self, sample: Sample) -> Interval | None:
         if self.previous is None or self.previous.sleeping:

@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from sidecar import discovery, health, sinks
 from sidecar.agent import Agent
 from sidecar.log import Changes
+from sidecar.memory import Memory
 from sidecar.server import Server
 from sidecar.settings import Settings
 from sidecar.sinks.prometheus import PrometheusSink
@@ -43,7 +44,12 @@ class Service:
             if isinstance(sink, PrometheusSink):
                 telemetry.registry.register(sink)
             publishers.append(Publisher(sink, telemetry, changes))
-        self.agent = Agent(settings, publishers, telemetry, log, environ=environ)
+        memory = None
+        if settings.state_file and settings.enabled:
+            memory = Memory(settings.state_file, settings.estimator, changes)
+        self.agent = Agent(
+            settings, publishers, telemetry, log, environ=environ, memory=memory
+        )
         self.server: Server | None = None
         if settings.listen != "off":
             routes = health.routes(self.agent, telemetry)

@@ -8,6 +8,7 @@ model with the model's name in between: ``pushgateway.url`` is
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -89,6 +90,16 @@ def _aggregation(value: str) -> str:
 def _poll(value: float) -> float:
     if not SHORTEST_POLL <= value <= LONGEST_POLL:
         msg = f"is not from {SHORTEST_POLL:g}s to {LONGEST_POLL / 3600:g}h"
+        raise ValueError(msg)
+    return value
+
+
+def _file(value: Path) -> Path:
+    if not value.is_absolute():
+        msg = "is not an absolute path"
+        raise ValueError(msg)
+    if value.is_dir() or not value.parent.is_dir():
+        msg = "is not a file in a directory that exists"
         raise ValueError(msg)
     return value
 
@@ -193,6 +204,12 @@ class Settings(BaseSettings):
         None,
         description="Mean time in service to keep. Capacity then is what the worker "
         "sustains within it.",
+    )
+    state_file: Annotated[Path, AfterValidator(_file)] | None = Field(
+        None,
+        description="File that keeps what was learned over a restart, and starts a new "
+        "replica of the same model, engine and KV cache. Default: none.",
+        examples=["/var/lib/capacity-sidecar/state.json"],
     )
     tag: Tag | None = Field(
         None, description="The end of the signal's name, `num_loaded_models_<tag>`."

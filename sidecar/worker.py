@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sidecar import engines, estimators
 from sidecar.errors import ScrapeError
 from sidecar.http_page import HttpPage, tls_context
-from sidecar.pipeline import Pipeline
+from sidecar.pipeline import Pipeline, Recall
 from sidecar.reading import Identity, Values
 from sidecar.sample import Sample
 from sidecar.scrape import Scraper, fault
@@ -33,7 +33,11 @@ class Worker:
     """
 
     def __init__(
-        self, target: Target, settings: Settings, clock: Clock = time.monotonic
+        self,
+        target: Target,
+        settings: Settings,
+        clock: Clock = time.monotonic,
+        recall: Recall | None = None,
     ) -> None:
         self.target = target
         self.values = Values(State.UNREACHABLE)
@@ -45,7 +49,7 @@ class Worker:
         self._settings = settings
         self._clock = clock
         self._scraper = scraper(target, settings, clock)
-        self.pipeline = Pipeline.configured(settings, target.max_concurrency)
+        self.pipeline = Pipeline.configured(settings, target.max_concurrency, recall)
 
     @property
     def sample(self) -> Sample | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from sidecar.interval import Interval
 
@@ -48,6 +48,27 @@ class Estimator(Protocol[S]):
 
         Intervals come in order. Nothing is fed while the worker sleeps or stalls.
         """
+        ...
+
+
+@runtime_checkable
+class Lasting(Estimator[Any], Protocol):
+    """An estimator whose state can be kept in a file; it need not be one."""
+
+    def to_json(self, state: Any) -> Any:
+        """What is worth keeping, as JSON has it."""
+        ...
+
+    def from_json(self, data: Any) -> Any:
+        """The state to start with.
+
+        Raises:
+            ValueError: the data are not what ``to_json`` gives.
+        """
+        ...
+
+    def estimate(self, state: Any) -> Estimate | None:
+        """What the state says before the first interval."""
         ...
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.knowledge import Knowledge
 from sidecar.estimators.limits import OBJECTIVE, Limit, lowest
 from sidecar.estimators.posterior import Posterior
-from sidecar.estimators.shapes import prior
+from sidecar.estimators.shapes import candidates, prior
 from sidecar.estimators.work import Unit
 from sidecar.interval import Interval
 from sidecar.settings import Settings
@@ -36,6 +39,8 @@ what lies beyond."""
 
 WARM_UP = 5.0
 """Requests that a new worker is slow with: kernels compile, caches fill."""
+
+_JSON = TypeAdapter(Knowledge)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,22 @@ class CurveEstimator:
             evidence=state.evidence + state.window.completions,
             method=method,
         )
+
+    def to_json(self, state: Knowledge) -> Any:
+        """What is worth keeping for another run."""
+        return _JSON.dump_python(state.to_keep, mode="json")
+
+    def from_json(self, data: Any) -> Knowledge:
+        """What another run learned, as a starting point.
+
+        Raises:
+            ValueError: another version of this package wrote it, or somebody else.
+        """
+        kept: Knowledge = _JSON.validate_python(data)
+        if len(kept.before) not in {0, len(candidates())}:
+            msg = f"{len(kept.before)} scores for {len(candidates())} shapes"
+            raise ValueError(msg)
+        return kept.recalled()
 
     def _limit(self, state: Knowledge, length: float, prompt_seconds: float) -> Limit:
         limit = lowest(state.seen, self.max_concurrency, state.lengths.mean)

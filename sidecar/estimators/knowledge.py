@@ -113,15 +113,19 @@ class Knowledge:
         windows = int(keep * self.windows)
         levels = self.levels.faded(keep)
         now = replace(self.to_keep, levels=levels, windows=windows, evidence=0.0)
-        return now._explained()
+        # What prompts cost is told by α, and α without the prompts by their cost.
+        return now._explained()._explained()
 
     @property
     def prompt_cost(self) -> PromptCost:
         """The time of a prompt token, where units do not hold their prompts."""
         if self.unit is Unit.REQUEST:
             return PromptCost()
-        alone = self.window.area / max(1.0, self.window.units)
-        return self.prefills.cost(self.known.alpha or alone)
+        if self.known.alpha:
+            return self.prefills.cost(self.known.alpha)
+        works = [self.window, *self.levels.all()]
+        units = sum(work.units for work in works)
+        return self.prefills.cost(sum(work.area for work in works) / max(1.0, units))
 
     @property
     def _is_full(self) -> bool:

@@ -116,7 +116,7 @@ class Seen:
         if not measured:
             return by_size
         share = min(1.0, self.readings / _ENOUGH_READINGS)
-        return by_size ** (1 - share) * measured**share
+        return float(by_size ** (1 - share) * measured**share)
 
 
 def lowest(seen: Seen, sequences: float | None, length: float | None = None) -> Limit:
