@@ -107,6 +107,19 @@ _PRESETS = (
         ),
         Mix(prompt_tokens=6000, output_tokens=100, prompt_cv=0.4, output_cv=0.5),
     ),
+    # 14B dense on one 80 GB card, long answers: the cache fills before the slots do.
+    Preset(
+        Shape(
+            name="long-answers",
+            step_fixed_s=13e-3,
+            step_per_sequence_s=0.03e-3,
+            step_per_kv_token_s=0.07e-6,
+            prefill_per_token_s=66e-6,
+            max_num_seqs=256,
+            kv_blocks=12_000,
+        ),
+        Mix(prompt_tokens=300, output_tokens=1500, prompt_cv=0.6, output_cv=0.7),
+    ),
     # One line in, one line out: dozens of requests a second.
     Preset(
         Shape(

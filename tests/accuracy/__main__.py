@@ -1,125 +1,112 @@
 """How far estimates are from the truth: ``make accuracy``.
 
-Every row is many runs of known capacity. `curve` is the estimator; `rate` the seed's,
-its lifetime maximum of single polls; `peak` the highest rate of any minute.
+Every row is many runs of known capacity; `curve` is the estimator, `rate` the seed's,
+its lifetime maximum of single polls, and `peak` the highest rate of any minute.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterable, Sequence
+from multiprocessing import Pool
+from typing import Protocol
 
-from sidecar.estimators.base import Estimator, Learning
-from sidecar.estimators.curve import CurveEstimator
-from sidecar.estimators.rate import RateEstimator
-from sidecar.interval import Interval, between
-from sidecar.simulator import PRESETS, measure
-from tests.accuracy import curves, workloads
-from tests.accuracy.simulated import samples
+from sidecar.simulator import PRESETS
+from tests.accuracy import curves, recorded, runs, shift
+from tests.accuracy.runs import Run
+from tests.accuracy.shift import Shift
+from tests.accuracy.simulated import Work, everything, requests, tokens
+from tests.accuracy.workloads import Steady, Wandering
 
-SEEDS = 3
-MINUTE = int(60 / workloads.POLL)
-
-
-@dataclass(frozen=True)
-class Run:
-    """Estimates over the truth, at the end of one run."""
-
-    curve: float
-    lower: float
-    upper: float
-    rate: float
-    peak: float
+SEEDS = range(3)
+MORE_SEEDS = range(5)
+KV_LIMITED = ("small-gpu", "long-answers")
+ONE_A_SECOND = {"dense-8b": 26.3, "short-chat": 87.5, "dense-70b": 15.1}
+"""Presets, and about what they can do: one request a second is far below."""
 
 
-def run(found: Iterable[Interval], limit: float, truth: float) -> Run:
-    """All methods on the same intervals."""
-    intervals = list(found)
-    curve = _last(CurveEstimator(limit), intervals)
-    rate = _last(RateEstimator(floor=0.0), intervals)
-    done = [each.completions for each in intervals]
-    minutes = (sum(done[i : i + MINUTE]) for i in range(len(done) - MINUTE + 1))
-    estimate = curve.estimate
-    if estimate is None or rate.estimate is None:
-        return Run(0.0, 0.0, 0.0, 0.0, 0.0)
-    return Run(
-        estimate.capacity / truth,
-        (estimate.lower or 0.0) / truth,
-        (estimate.upper or 0.0) / truth,
-        rate.estimate.capacity / truth,
-        max(minutes) / 60 / truth,
-    )
+class Job(Protocol):
+    """One run."""
+
+    def run(self) -> Run:
+        """All methods on it."""
+        ...
 
 
-def published(share: float, *, moe: bool) -> Iterator[Run]:
-    """Published curves, counter and gauge only, load up to a share of saturation."""
-    for curve in curves.load():
-        if curve.is_moe is moe:
-            for seed in range(SEEDS):
-                polls = workloads.intervals(curve, share, seed)
-                yield run(polls, curve.limit, curve.capacity)
+def published(share: float, *, moe: bool) -> list[Job]:
+    """Counter and gauge only, load up to a share of saturation."""
+    chosen = [curve for curve in curves.load() if curve.is_moe is moe]
+    return [Wandering(curve, share, seed) for curve in chosen for seed in SEEDS]
 
 
-def simulated(low: float, high: float, minutes: float) -> Iterator[Run]:
-    """Every simulated worker, with all that its page has."""
-    for name, preset in PRESETS.items():
-        truth = measure(preset.shape, preset.mix).capacity
-        for seed in range(SEEDS):
-            polls = pairwise(samples(name, low, high, minutes, seed))
-            found = (between(earlier, later) for earlier, later in polls)
-            intervals = [each for each in found if each]
-            yield run(intervals, preset.shape.max_num_seqs, truth)
-
-
-def _last(estimator: Estimator[Any], intervals: list[Interval]) -> Learning[Any]:
-    learning = Learning.begin(estimator)
-    for interval in intervals:
-        learning = learning.after(interval)
-    return learning
-
-
-def row(name: str, runs: list[Run]) -> str:
-    """A line of the table."""
-    errors = [abs(each.curve - 1) for each in runs]
-
-    def share(most: float) -> str:
-        return f"{sum(error <= most for error in errors) / len(runs):.0%}"
-
-    covered = sum(each.lower <= 1 <= each.upper for each in runs) / len(runs)
-    ratios = [each.curve for each in runs]
-    cells = [
-        name,
-        str(len(runs)),
-        f"{statistics.median(errors):.1%}",
-        share(0.1),
-        share(0.2),
-        f"{min(ratios):.2f} to {max(ratios):.2f}",
-        f"{covered:.0%}",
-        f"{statistics.median(each.rate for each in runs):.2f}",
-        f"{statistics.median(each.peak for each in runs):.2f}",
+def simulated(names: Iterable[str], strip: object = everything) -> list[Job]:
+    """A quarter of an hour between 5 % and 30 % of the capacity."""
+    return [
+        Work(name, 0.05, 0.3, 15, seed, strip)  # type: ignore[arg-type]
+        for name in names
+        for seed in MORE_SEEDS
     ]
-    return f"| {' | '.join(cells)} |"
 
 
-COLUMNS = (
-    "work",
-    "runs",
-    "median error",
-    "within 10 %",
-    "within 20 %",
-    "estimate / truth",
-    "band holds it",
-    "`rate` / truth",
-    "peak / truth",
-)
+def steady(strip: object = everything) -> list[Job]:
+    """An hour at a quarter of the capacity."""
+    return [
+        Work(name, 0.25, 0.25, 60, seed, strip)  # type: ignore[arg-type]
+        for name in PRESETS
+        for seed in SEEDS
+    ]
+
+
+def rows() -> list[tuple[str, Sequence[Job]]]:
+    """Every line of the first table."""
+    every = [*published(1.0, moe=False), *published(1.0, moe=True)]
+    quiet = [
+        Work(name, 1 / capacity, 1 / capacity, 60, seed)
+        for name, capacity in ONE_A_SECOND.items()
+        for seed in SEEDS
+    ]
+    constant = [Steady(curve, 0.25, 1.0, 0) for curve in curves.load()]
+    return [
+        ("dense curves, up to half", published(0.5, moe=False)),
+        ("dense curves, up to a quarter", published(0.25, moe=False)),
+        ("mixtures of experts, up to half", published(0.5, moe=True)),
+        ("mixtures of experts, up to a quarter", published(0.25, moe=True)),
+        ("all curves, up to saturation", every),
+        ("all curves, an hour at a constant 25 %", constant),
+        ("simulated vLLM, 15 min at 5-30 %", simulated(PRESETS)),
+        ("of them, limited by their KV cache", simulated(KV_LIMITED)),
+        ("simulated, tokens counted but not timed", simulated(PRESETS, tokens)),
+        ("simulated, requests counted only", simulated(PRESETS, requests)),
+        ("simulated vLLM, an hour at a constant 25 %", steady()),
+        ("simulated vLLM, an hour at 1 request/s", quiet),
+    ]
+
+
+def run(job: Job) -> Run:
+    """In another process."""
+    return job.run()
+
+
+def run_shift(job: Shift) -> tuple[float, float]:
+    """In another process."""
+    return job.run()
+
+
+def _heading(columns: Sequence[str]) -> str:
+    return f"| {' | '.join(columns)} |\n" + "|---" * len(columns) + "|"
+
 
 if __name__ == "__main__":
-    print(f"| {' | '.join(COLUMNS)} |")
-    print("|---" * len(COLUMNS) + "|")
-    print(row("dense curves, up to half", [*published(0.5, moe=False)]), flush=True)
-    print(row("dense curves, up to a quarter", [*published(0.25, moe=False)]))
-    print(row("mixtures of experts, up to half", [*published(0.5, moe=True)]))
-    print(row("simulated, 15 min at 5-30 %", [*simulated(0.05, 0.3, 15)]), flush=True)
+    with Pool() as pool:
+        print(_heading(runs.COLUMNS), flush=True)
+        for name, jobs in rows():
+            print(runs.row(name, pool.map(run, jobs, chunksize=1)), flush=True)
+        print("\n" + _heading(shift.COLUMNS), flush=True)
+        for name, strip in (
+            ("simulated vLLM", everything),
+            ("tokens counted but not timed", tokens),
+        ):
+            steps = [Shift(preset, seed, strip) for preset in PRESETS for seed in SEEDS]
+            print(shift.row(name, pool.map(run_shift, steps, chunksize=1)), flush=True)
+        print("\n" + _heading(recorded.COLUMNS))
+        for step in (1, 5):
+            print(recorded.row(step))

@@ -25,7 +25,7 @@ FILE = Path(sidecar.estimators.__file__).parent / "prior.json"
 SCATTER = 0.06
 """Error of a published point's log R: repeated runs of one set-up differ so much."""
 
-ROUNDS = 12
+ROUNDS = 8
 SPREAD = 4.0
 """Curves shared out evenly beforehand: no kind is impossible for being unseen."""
 
@@ -36,7 +36,7 @@ BENT = 0.12
 """Probability of a bend. It is for the points to show one: taken for likely, every
 dense model at light load would look like the beginning of a bend."""
 
-PER_PROMPT = tuple(round(0.0005 * i, 4) for i in range(1, 25))
+PER_PROMPT = tuple(round(0.0005 * i, 4) for i in range(3, 17))
 """Candidates for the slope that a prompt token adds, per request."""
 
 ROOFLINE, ROOFLINE_LOG_SD = 0.006, 0.5
