@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.knowledge import Knowledge
-from sidecar.estimators.limits import OBJECTIVE, Limit, lowest
+from sidecar.estimators.limits import CACHE, OBJECTIVE, Limit, lowest
 from sidecar.estimators.posterior import Posterior
 from sidecar.estimators.shapes import candidates, prior
 from sidecar.estimators.work import Unit
@@ -36,6 +36,11 @@ time of a step is a line, and what bends requests, their prompts, is counted apa
 BENT_BEYOND_SD = 0.08
 """More of it where R bends: two parts in a hundred of R at light load are a quarter of
 what lies beyond."""
+
+RECOMPUTED = 0.75
+"""Prompt tokens computed in vain for each token generated where the cache is full. vLLM
+admits a prompt whenever it fits and preempts it when those before it grow, so as many
+are lost as fit into what grows: one for each at the most, and so much in simulation."""
 
 WARM_UP = 5.0
 """Requests that a new worker is slow with: kernels compile, caches fill."""
@@ -82,8 +87,11 @@ class CurveEstimator:
         if not known.lines or length is None:
             return None
         cost = state.prompt_cost
-        prompt_seconds = cost.seconds * (state.prefills.lengths.mean or 0.0) / length
-        limit = self._limit(state, length, prompt_seconds)
+        prompts = (state.prefills.lengths.mean or 0.0) / length
+        limit = self._limit(state, length, cost.seconds * prompts)
+        if limit.origin == CACHE:
+            prompts += RECOMPUTED
+        prompt_seconds = cost.seconds * prompts
         at_work = limit.requests
         if unit is Unit.DECODED_TOKEN:
             at_work = _decoding(known, at_work, length, prompt_seconds)
@@ -91,8 +99,8 @@ class CurveEstimator:
         reach = max(0.0, log(limit.requests / state.levels.highest))
         beyond = TOKENS_BEYOND_SD if tokens else prior().beyond_sd
         beyond += BENT_BEYOND_SD * known.bent
-        prompts = prompt_seconds * capacity.median * cost.log_sd
-        capacity = capacity.widened(beyond * reach, prompts, MODEL_ERROR)
+        by_prompts = prompt_seconds * capacity.median * cost.log_sd
+        capacity = capacity.widened(beyond * reach, by_prompts, MODEL_ERROR)
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
         saturated = state.saturation.rate(unit)

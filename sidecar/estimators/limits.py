@@ -11,7 +11,7 @@ from sidecar.interval import Interval
 DEFAULT_SEQUENCES = 256.0
 """vLLM's --max-num-seqs on most GPUs, where nothing better is known."""
 
-OBJECTIVE = "latency objective"
+CACHE, OBJECTIVE = "KV cache", "latency objective"
 
 _MEMORY = 0.98
 _LEAST_USAGE = 1e-3
@@ -91,7 +91,7 @@ class Seen:
             length: tokens generated per request; None: not known.
         """
         if holds := self._cache_holds(length):
-            yield Limit(max(holds, self.kv_longest), "KV cache")
+            yield Limit(max(holds, self.kv_longest), CACHE)
         if self.waited_at > 0:
             yield Limit(self.waited_at, "requests wait there")
         if self.preempted_at > 0:

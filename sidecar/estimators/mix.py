@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
 
-BLOCK = 20.0
+BLOCK = 10.0
 """Completions that are weighed together against those before."""
 
 MEMORY = 600.0
@@ -17,7 +17,7 @@ VARIATION = 0.8
 FADE = 0.995
 """Of sums over intervals, at each interval: a memory of a quarter of an hour."""
 
-FAR, OFF = 4.5, 2.5
+FAR, OFF = 4.5, 3.0
 """Standard deviations by which one block, or two in a row, differ from those before if
 the mix changed."""
 
