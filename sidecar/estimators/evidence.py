@@ -8,6 +8,9 @@ from math import log
 from sidecar.estimators.prompts import PromptCost
 from sidecar.estimators.work import Unit, Work
 
+LEAST_AREA, LEAST_UNITS = 1e-3, 0.5
+"""Request seconds, and units: less is no work."""
+
 _CONTEXT_SHARE = 0.01
 """About what each sequence adds to a step by the tokens it holds, over the step alone;
 they vary from request to request."""
@@ -39,7 +42,7 @@ def evidence(work: Work, unit: Unit, cost: PromptCost) -> Evidence | None:
     prompt tokens/s · their time is theirs, and where the gauge counts requests that
     compute their own prompt, that comes off as well.
     """
-    if work.area <= 0 or work.units <= 0:
+    if work.area < LEAST_AREA or work.units < LEAST_UNITS:
         return None
     n = work.concurrency(unit)
     if unit is Unit.REQUEST:

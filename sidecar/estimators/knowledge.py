@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from sidecar.estimators.change import Change, surprise
-from sidecar.estimators.evidence import Evidence, evidence
+from sidecar.estimators.evidence import LEAST_AREA, Evidence, evidence
 from sidecar.estimators.levels import MEMORY, Levels
 from sidecar.estimators.limits import Seen
 from sidecar.estimators.mix import Lengths
@@ -142,7 +142,7 @@ class Knowledge:
     @property
     def _says_something(self) -> bool:
         window, unit = self.window, self.unit
-        if window.area <= 0 or (
+        if window.area < LEAST_AREA or (
             unit is not Unit.DECODED_TOKEN and window.readings < FEWEST_READINGS
         ):
             return False

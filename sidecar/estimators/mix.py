@@ -58,7 +58,7 @@ class Lengths:
         if tokens is None:
             return self
         block = self.block.plus(Count(tokens, requests))
-        if block.requests < BLOCK or block.tokens <= 0:
+        if block.requests < BLOCK or block.tokens < 1:
             return replace(self, block=block)
         off = self._off(block)
         if abs(off) > FAR:
@@ -76,7 +76,7 @@ class Lengths:
     def mean(self) -> float | None:
         """Tokens per request; None before the first completions."""
         found = self.known if self.known.requests else self.block
-        if found.requests < 1 or found.tokens <= 0:
+        if found.requests < 1 or found.tokens < 1:
             return None
         return found.tokens / found.requests
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from math import exp
+from math import exp, floor, log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.estimators.levels import KEEP, MEMORY, Levels
+from sidecar.estimators.levels import KEEP, MEMORY, STEP, Levels
 from sidecar.estimators.work import Unit, Work
 from tests.unit.makers import interval
 
@@ -22,8 +22,7 @@ class TestLevels:
         for n in (8.0, 16.0, 8.0, 8.0):
             levels = levels.after(window(n), Unit.REQUEST)
 
-        whole = max(levels.works.values(), key=lambda work: work.polls)
-        assert whole.mean == pytest.approx((8 + 16) / 2, rel=0.02)
+        assert levels.works[floor(log(8.0) / STEP)].mean == 16.0
 
     def test_tokens_are_filed_by_their_rate(self) -> None:
         levels = Levels()

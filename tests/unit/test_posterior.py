@@ -18,7 +18,7 @@ REQUESTS = log_weights(tokens=False)
 
 
 def seen(levels: list[float], time: Callable[[float], float]) -> list[Evidence]:
-    return [Evidence(n, log(time(n)), 0.003) for n in levels]
+    return [Evidence(n, log(time(n)), 2e-4) for n in levels]
 
 
 def slope(known: Posterior) -> float:
