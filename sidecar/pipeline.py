@@ -58,6 +58,11 @@ class Pipeline:
         """The latest estimate; it is held while the worker idles."""
         return self._learning.estimate if self._learning else None
 
+    @property
+    def knowledge(self) -> object:
+        """The estimator's state; None before the first interval."""
+        return self._learning.state if self._learning else None
+
     def use(self, estimator: Estimator[Any]) -> None:
         """Go on with another estimator of the same kind, and with what was learned."""
         self.estimator = estimator
