@@ -69,6 +69,11 @@ class Pipeline:
         """The latest estimate; it is held while the worker idles."""
         return self.learning.estimate if self.learning else None
 
+    @property
+    def knowledge(self) -> object:
+        """The estimator's state; None before the first interval."""
+        return self._learning.state if self._learning else None
+
     def use(self, estimator: Estimator[Any]) -> None:
         """Go on with another estimator of the same kind, and with what was learned."""
         self.estimator = estimator

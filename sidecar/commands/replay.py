@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sidecar import environment, trace
+from sidecar import environment, plot, trace
+from sidecar.errors import SettingsError, TraceError
+from sidecar.estimators.knowledge import Knowledge
+from sidecar.estimators.picture import picture
 from sidecar.pipeline import Pipeline
+from sidecar.plot.series import Row
 from sidecar.reading import Values
 from sidecar.signals import StopRequest
 from sidecar.states import State
@@ -29,28 +35,56 @@ NUMBERS = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """The trace, and the form of the output."""
     parser.add_argument("trace", type=Path, metavar="TRACE", help="as record writes it")
-    parser.add_argument("--output", choices=["text", "json"], default="text")
+    parser.add_argument(
+        "--output", choices=["text", "json"], help="text where nothing is plotted"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=".png, .pdf or .svg")
 
 
 def run(options: argparse.Namespace, stop: StopRequest) -> int:
-    """Print what each row of the trace leads to."""
+    """Print or plot what the rows of the trace lead to."""
     stop.uninstall()
     pipeline = Pipeline.configured(environment.load().settings, None)
+    if options.plot is None:
+        _print(_advance(pipeline, options.trace), options.output or "text")
+        return 0
+    # Before the work: whether it can be drawn at all.
+    file_format = plot.file_format(options.plot)
+    rows = tuple(_advance(pipeline, options.trace))
+    if options.output:
+        _print(rows, options.output)
+    if not rows:
+        raise TraceError(f"{options.trace}: no rows, so there is nothing to plot")
+    known, estimate = pipeline.knowledge, pipeline.estimate
+    # Other estimators than the curve's have no curve.
+    learned = picture(known, estimate) if isinstance(known, Knowledge) else None
+    contents = plot.draw(
+        plot.Replay(options.trace, rows, estimate, learned), file_format
+    )
+    try:
+        options.plot.write_bytes(contents)
+    except OSError as error:
+        reason = error.strerror or error
+        raise SettingsError(f"--plot {options.plot}: {reason}") from None
+    print(f"{options.plot}: written", file=sys.stderr)
+    return 0
+
+
+def _advance(pipeline: Pipeline, path: Path) -> Iterator[Row]:
+    for row in trace.read(path):
+        if row.sample is None:
+            yield row.time, Values(State.UNREACHABLE)
+        else:
+            yield row.time, pipeline.advance(row.sample)
+
+
+def _print(rows: Iterable[Row], output: str) -> None:
     heading = f"{'t_s':>10} {'state':12}" + "".join(f"{n:>18}" for n in NUMBERS)
-    for row in trace.read(options.trace):
-        if heading and options.output == "text":
+    for time, values in rows:
+        if heading and output == "text":
             print(heading)
             heading = ""
-        if row.sample is None:
-            values = Values(State.UNREACHABLE)
-        else:
-            values = pipeline.advance(row.sample)
-        print(
-            _json(row.time, values)
-            if options.output == "json"
-            else _text(row.time, values)
-        )
-    return 0
+        print(_json(time, values) if output == "json" else _text(time, values))
 
 
 def _json(time: float, values: Values) -> str:
