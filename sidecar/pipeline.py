@@ -72,7 +72,7 @@ class Pipeline:
     @property
     def knowledge(self) -> object:
         """The estimator's state; None before the first interval."""
-        return self._learning.state if self._learning else None
+        return self.learning.state if self.learning else None
 
     def use(self, estimator: Estimator[Any]) -> None:
         """Go on with another estimator of the same kind, and with what was learned."""

@@ -40,6 +40,7 @@ def _worker(worker: Worker, now: float) -> dict[str, Any]:
         "engine": worker.sample and worker.sample.engine,
         **asdict(worker.values),
         "state": str(worker.state),
+        "limited_by": estimate and estimate.limited_by,
         "method": estimate and estimate.method,
         "evidence": estimate and estimate.evidence,
         "error": worker.error and str(worker.error),

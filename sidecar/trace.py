@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.engines.base import (
+    CACHED_TOKENS,
+    DECODE_SECONDS,
+    DECODE_TOKENS,
     GENERATION_TOKENS,
     LARGEST,
     PREEMPTIONS,
+    PREFILL_SECONDS,
     PROMPT_TOKENS,
 )
 from sidecar.errors import TraceError
@@ -27,6 +31,17 @@ _COUNTERS = {
     "preemptions_total": PREEMPTIONS,
 }
 COLUMNS = (TIME, FINISHED, RUNNING, WAITING, KV_USAGE, *_COUNTERS)
+"""A trace has these."""
+
+KV_TOKENS, KV_LONGEST = "kv_cache_size_tokens", "kv_cache_max_concurrency"
+_MORE_COUNTERS = {
+    "prompt_tokens_cached_total": CACHED_TOKENS,
+    "inter_token_latency_seconds_sum": DECODE_SECONDS,
+    "inter_token_latency_seconds_count": DECODE_TOKENS,
+    "request_prefill_time_seconds_sum": PREFILL_SECONDS,
+}
+MORE_COLUMNS = (*_MORE_COUNTERS, KV_TOKENS, KV_LONGEST)
+"""And these, where the worker has them: the estimate is the better for it."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +76,12 @@ def row(time: float, sample: Sample | None) -> dict[str, str]:
             RUNNING: sample.running,
             WAITING: sample.waiting,
             KV_USAGE: sample.kv_usage,
+            KV_TOKENS: sample.kv_tokens,
+            KV_LONGEST: sample.kv_longest,
         }
-        values |= {column: sample.total(ours) for column, ours in _COUNTERS.items()}
-    found = ((column, values.get(column)) for column in COLUMNS)
+        counters = _COUNTERS | _MORE_COUNTERS
+        values |= {column: sample.total(ours) for column, ours in counters.items()}
+    found = ((column, values.get(column)) for column in (*COLUMNS, *MORE_COLUMNS))
     return {column: "" if v is None else f"{v:.15g}" for column, v in found}
 
 
@@ -100,7 +118,7 @@ class _Cells:
             return None
         counters: dict[str, Series] = {
             ours: {(): value}
-            for column, ours in _COUNTERS.items()
+            for column, ours in (_COUNTERS | _MORE_COUNTERS).items()
             if (value := self.number(column)) is not None
         }
         return Sample(
@@ -112,6 +130,8 @@ class _Cells:
             waiting=self.number(WAITING),
             counters=counters,
             kv_usage=self.number(KV_USAGE),
+            kv_tokens=self.number(KV_TOKENS),
+            kv_longest=self.number(KV_LONGEST),
         )
 
     def required(self, column: str) -> float:
@@ -121,6 +141,8 @@ class _Cells:
         return value
 
     def number(self, column: str) -> float | None:
+        if column in MORE_COLUMNS and column not in self.fields:
+            return None
         text = self.fields[column]
         if text is None:
             raise self.wrong(column, "is missing: the row is too short")

@@ -39,7 +39,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     rows = failures = 0
     try:
         with options.output.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, trace.COLUMNS, lineterminator="\n")
+            columns = (*trace.COLUMNS, *trace.MORE_COLUMNS)
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             for row in _polls(worker, settings.poll_interval, limit, stop):
                 rows, failures = rows + 1, failures + (row.sample is None)

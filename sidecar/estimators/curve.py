@@ -69,15 +69,16 @@ class CurveEstimator:
     ) -> tuple[Knowledge, Estimate | None]:
         """Learn from the interval, then say what is known.
 
-        An idle interval says nothing about capacity and leaves everything as it was,
-        and so do a new worker's first requests.
+        An idle interval says nothing about capacity and leaves everything as it was.
+        A new worker's first requests teach nothing: by them it is judged only as long
+        as there are no others.
         """
-        idle = interval.completions == 0 and max(interval.running) == 0
-        left = interval.left_before
-        if idle or (left is not None and left < WARM_UP):
+        if interval.completions == 0 and max(interval.running) == 0:
             return state, None
-        state = state.after(interval)
-        return state, self.estimate(state.so_far)
+        now, left = state.after(interval), interval.left_before
+        if left is None or left >= WARM_UP:
+            return now, self.estimate(now.so_far)
+        return state, None if state.known.lines else self.estimate(now.so_far)
 
     def estimate(self, state: Knowledge) -> Estimate | None:
         """What is known; None while it is nothing."""

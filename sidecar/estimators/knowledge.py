@@ -33,14 +33,16 @@ FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
 """Fewer measure nothing; with four log R is off by a half, and the band says so."""
 
 FEWEST_READINGS = 4.0
-"""Requests seen on the gauge: it is read when it may just have dipped."""
+"""Requests on the gauge, by which tokens are measured: it may just have dipped."""
 
 RECALLED_WINDOWS = 40.0
 """What an earlier run learned counts for no more: ten minutes, then the new weighs
 more."""
 
 _ALONE_ERROR = 0.03
-"""Of the log of what a token takes alone, when requests have become others."""
+_ALONE_WINDOWS = 20.0
+"""Error of the log of what a token takes alone, when requests have become others; and
+the windows after which it is twice as large, for it is not seen again."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +143,14 @@ class Knowledge:
 
     @property
     def _says_something(self) -> bool:
-        window, unit = self.window, self.unit
-        if window.area < LEAST_AREA or (
-            unit is not Unit.DECODED_TOKEN and window.readings < FEWEST_READINGS
-        ):
+        window = self.window
+        if window.area < LEAST_AREA:
             return False
-        fewest = FEWEST_COMPLETIONS if unit is Unit.REQUEST else FEWEST_TOKENS
-        return window.units >= fewest
+        if self.unit is Unit.REQUEST:
+            return window.completions >= FEWEST_COMPLETIONS
+        if self.unit is Unit.TOKEN and window.readings < FEWEST_READINGS:
+            return False
+        return window.units >= FEWEST_TOKENS
 
     def _closed(self) -> Knowledge:
         """The window is added to the levels, or shows that they hold no more."""
@@ -175,7 +178,10 @@ class Knowledge:
         """Ask the levels anew."""
         unit, cost = self.unit, self.prompt_cost
         every = [evidence(work, unit, cost) for work in self.levels.all()]
-        found = [each for each in (*every, self.alone) if each]
+        found = [each for each in every if each]
+        if self.alone:
+            age = (1 + self.windows / _ALONE_WINDOWS) ** 2
+            found.append(replace(self.alone, variance=age * self.alone.variance))
         weights = log_weights(tokens=unit is not Unit.REQUEST)
         known = explain(found, weights, self.before)
         return replace(self, known=known, asked_at=self.windows)
@@ -191,6 +197,7 @@ class Knowledge:
             self,
             levels=levels,
             before=self.known.kept,
+            alone=None,
             change=Change(),
             saturation=kept,
             windows=0,

@@ -21,6 +21,9 @@ FAR, OFF = 4.5, 3.0
 """Standard deviations by which one block, or two in a row, differ from those before if
 the mix changed."""
 
+BLOCKS, LEAST_SCATTER, MOST_OFF = 20.0, 0.25, 3.0
+"""Blocks to judge the scatter by, and bounds: one odd block must not excuse the next."""
+
 
 @dataclass(frozen=True)
 class Count:
@@ -46,12 +49,14 @@ class Lengths:
     Attributes:
         doubtful: a block that differed, until the next one tells.
         changes: how often the mix has changed.
+        scatter: how far blocks are off lately, mean square over that of VARIATION.
     """
 
     known: Count = field(default_factory=Count)
     block: Count = field(default_factory=Count)
     doubtful: Count | None = None
     changes: int = 0
+    scatter: float = 1.0
 
     def after(self, tokens: float | None, requests: float) -> Lengths:
         """With one more interval; the same where tokens are not counted."""
@@ -62,15 +67,15 @@ class Lengths:
             return replace(self, block=block)
         off = self._off(block)
         if abs(off) > FAR:
-            return Lengths(block, changes=self.changes + 1)
+            return self._anew(block)
         if self.doubtful:
             both = self.doubtful.plus(block)
             if abs(off) > OFF and off * self._off(self.doubtful) > 0:
-                return Lengths(both, changes=self.changes + 1)
-            return self._merged(both)
+                return self._anew(both)
+            return self._merged(both, off)
         if abs(off) > OFF:
             return replace(self, block=Count(), doubtful=block)
-        return self._merged(block)
+        return self._merged(block, off)
 
     @property
     def mean(self) -> float | None:
@@ -86,9 +91,15 @@ class Lengths:
         found = self.known if self.known.requests else self.block
         return VARIATION**2 / max(1.0, found.requests)
 
-    def _merged(self, block: Count) -> Lengths:
+    def _anew(self, block: Count) -> Lengths:
+        return Lengths(block, changes=self.changes + 1, scatter=self.scatter)
+
+    def _merged(self, block: Count, off: float) -> Lengths:
         keep = max(0.0, 1 - block.requests / MEMORY)
-        return Lengths(self.known.plus(block, keep), changes=self.changes)
+        square = self.scatter * min(off, MOST_OFF) ** 2
+        scatter = max(LEAST_SCATTER, self.scatter + (square - self.scatter) / BLOCKS)
+        known = self.known.plus(block, keep)
+        return Lengths(known, changes=self.changes, scatter=scatter)
 
     def _off(self, block: Count) -> float:
         """Standard deviations from what is known."""
@@ -96,7 +107,8 @@ class Lengths:
         if not known.requests:
             return 0.0
         change = log(block.tokens / block.requests) - log(known.tokens / known.requests)
-        return change / VARIATION / sqrt(1 / block.requests + 1 / known.requests)
+        chance = self.scatter * (1 / block.requests + 1 / known.requests)
+        return change / VARIATION / sqrt(chance)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.accuracy import recorded
 from tests.accuracy.curves import load as load_curves
 from tests.accuracy.runs import last, run
 from tests.accuracy.shift import Shift
-from tests.accuracy.simulated import Work, everything, tokens
+from tests.accuracy.simulated import Work, everything, requests, tokens
 from tests.accuracy.workloads import Wandering
 from tests.unit.line_worker import (
     LIMIT,
@@ -177,7 +177,9 @@ class TestHolding:
         load = wandering(1, LIMIT / 3, 120)
         warm = [replace(each, left_before=100.0) for each in polls(load)]
 
-        assert learn(CurveEstimator(LIMIT), slow) is None
+        known = learning(CurveEstimator(LIMIT), slow)
+
+        assert known.state == Knowledge()
         assert learn(CurveEstimator(LIMIT), [*slow, *warm]) == learn(
             CurveEstimator(LIMIT), warm
         )
@@ -288,11 +290,7 @@ class TestUnits:
     def test_a_page_that_begins_to_count_tokens_jumps_nowhere(self) -> None:
         load = wandering(2, LIMIT / 3, 240)
         found = list(polls(load, tokens=TOKENS))
-        bare = {"generation_tokens": None, "decode_tokens": None}
-        known = learning(
-            CurveEstimator(LIMIT),
-            [replace(each, decode_seconds=None, **bare) for each in found[:120]],
-        )
+        known = learning(CurveEstimator(LIMIT), map(requests, found[:120]))
         before = known.estimate
         for each in found[120:132]:
             known = known.after(each)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from sidecar import engines
-from sidecar.engines.base import GENERATION_TOKENS, PREEMPTIONS, SERVICE_COUNT
+from sidecar.engines.base import GENERATION_TOKENS, PREEMPTIONS, PREFILL_SECONDS
 from sidecar.errors import (
     MalformedSample,
     MissingCounter,
@@ -102,11 +102,11 @@ class TestRealPages:
         assert doubled.kv_tokens == 65536
         assert doubled.copies == 5
 
-    def test_preemptions_usage_and_service_times(self) -> None:
+    def test_preemptions_usage_and_prefill_times(self) -> None:
         sample = read(page("vllm-0.32.0-preempting"))
 
         assert sample.total(PREEMPTIONS) == 11
-        assert sample.total(SERVICE_COUNT) == 8
+        assert sample.total(PREFILL_SECONDS) == pytest.approx(0.42549196000027223)
         assert sample.kv_usage == 1.0
         assert sample.kv_tokens == 10 * 128
 

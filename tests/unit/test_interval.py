@@ -42,7 +42,7 @@ class TestDeltas:
 
         assert found is not None
         assert found.generation_tokens is None
-        assert found.service_seconds is None
+        assert found.prefill_seconds is None
 
     @given(
         st.lists(st.integers(0, 1000), min_size=2, max_size=20),

@@ -26,6 +26,7 @@ WRONG = {
     "SIDECAR_RATE_WINDOW": "-60",
     "SIDECAR_MAX_CONCURRENCY": "many",
     "SIDECAR_LATENCY_OBJECTIVE": "fast",
+    "SIDECAR_STATE_FILE": "state.json",
     "SIDECAR_TAG": "meta-llama/8B",
     "SIDECAR_MODEL_IDENTIFIER": "a b",
     "SIDECAR_LABELS": "cluster",
