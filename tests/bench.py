@@ -16,7 +16,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar import engines
 from sidecar.engines.base import Engine
-from sidecar.estimators.base import Learning
 from sidecar.estimators.curve import CurveEstimator
 from sidecar.exposition import Page
 from sidecar.http_page import HttpPage
@@ -26,6 +25,8 @@ from sidecar.scrape import Scraper
 from sidecar.simulator import PRESETS, SimulatedWorker
 from sidecar.simulator import Engine as SimulatedEngine
 from sidecar.target import parse
+from tests.accuracy.runs import last
+from tests.accuracy.simulated import Work, everything, requests, tokens
 
 PAGE = Path(__file__).parent / "fixtures/metrics/vllm-0.32.0-after-sweep.txt"
 ROUNDS = 15
@@ -84,17 +85,23 @@ def polling() -> None:
 
 
 def learning() -> None:
-    """One interval through the estimator, against the interval it belongs to."""
-    learned = Learning.begin(CurveEstimator(64.0))
-    intervals = [
-        Interval(5.0 * i, 5.0, 20.0, 20.0, (12.0, 12.0), (0.0, 0.0), kv_usage=0.1)
-        for i in range(1, 1001)
-    ]
-    started = time.perf_counter()
-    for interval in intervals:
-        learned = learned.after(interval)
-    cost = (time.perf_counter() - started) / len(intervals)
-    print(f"{'learn from an interval':44} {1e6 * cost:9.0f} us  of 5 s")
+    """An hour of intervals through the estimator, by what the page has."""
+    work = Work("dense-8b", 0.05, 0.3, 60, 1)
+    found = list(work.intervals())
+    for name, strip in (
+        ("tokens timed by the engine", everything),
+        ("tokens counted", tokens),
+        ("requests counted", requests),
+    ):
+        hour = [strip(each) for each in found]
+        rounds = [seconds(lambda h=hour: learn(h), 1) / len(hour) for _ in range(5)]  # type: ignore[misc]
+        cost = f"{1e6 * statistics.median(rounds):9.0f} us  of 5 s"
+        print(f"{'learn from an interval, ' + name:44} {cost}")
+
+
+def learn(intervals: list[Interval]) -> object:
+    """What is known after them."""
+    return last(CurveEstimator(256.0), intervals)
 
 
 if __name__ == "__main__":

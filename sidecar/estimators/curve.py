@@ -95,7 +95,7 @@ class CurveEstimator:
         prompt_seconds = cost.seconds * prompts
         at_work = limit.requests
         if unit is Unit.DECODED_TOKEN:
-            at_work = _decoding(known, at_work, length, prompt_seconds)
+            at_work = _decoding(known.best, at_work, length, prompt_seconds)
         capacity = known.throughput(at_work, prompt_seconds)
         reach = max(0.0, log(limit.requests / state.levels.highest))
         beyond = TOKENS_BEYOND_SD if tokens else prior().beyond_sd

@@ -107,7 +107,8 @@ class Knowledge:
     @property
     def to_keep(self) -> Knowledge:
         """What is worth keeping for another run: all but what is under way."""
-        return replace(self, window=Work(), known=Posterior(), change=Change())
+        kept = self.so_far
+        return replace(kept, window=Work(), known=Posterior(), change=Change())
 
     def recalled(self) -> Knowledge:
         """As the starting point of another run: it holds, but is soon outweighed."""

@@ -22,7 +22,7 @@ FAR, OFF = 4.5, 3.0
 the mix changed."""
 
 BLOCKS, LEAST_SCATTER, MOST_OFF = 20.0, 0.25, 3.0
-"""Blocks to judge the scatter by, and bounds: one odd block must not excuse the next."""
+"""Blocks to judge the scatter by, and bounds: one odd block excuses no other."""
 
 
 @dataclass(frozen=True)

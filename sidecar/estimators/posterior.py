@@ -114,6 +114,12 @@ class Posterior:
         """Probability that R bends: a mixture of experts, or a small model."""
         return sum(line.probability for line in self.lines if line.shape.kind.bend)
 
+    @cached_property
+    def best(self) -> Posterior:
+        """The most probable line alone, for what need not be weighed."""
+        line = max(self.lines, key=lambda each: each.probability)
+        return Posterior((line._replace(probability=1.0),), self.variance)
+
     def throughput(self, concurrency: float, prompt_seconds: float = 0.0) -> LogNormal:
         """Units/s at a concurrency: mean and spread of log X over all lines.
 
