@@ -69,11 +69,6 @@ class Pipeline:
         """The latest estimate; it is held while the worker idles."""
         return self.learning.estimate if self.learning else None
 
-    @property
-    def knowledge(self) -> object:
-        """The estimator's state; None before the first interval."""
-        return self.learning.state if self.learning else None
-
     def use(self, estimator: Estimator[Any]) -> None:
         """Go on with another estimator of the same kind, and with what was learned."""
         self.estimator = estimator

@@ -55,7 +55,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         _print(rows, options.output)
     if not rows:
         raise TraceError(f"{options.trace}: no rows, so there is nothing to plot")
-    known, estimate = pipeline.knowledge, pipeline.estimate
+    known = pipeline.learning.state if pipeline.learning else None
+    estimate = pipeline.estimate
     # Other estimators than the curve's have no curve.
     learned = picture(known, estimate) if isinstance(known, Knowledge) else None
     contents = plot.draw(

@@ -106,7 +106,9 @@ class CurveEstimator:
         # The objective caps the concurrency, so what the queue shows lies beyond it.
         saturated = state.saturation.rate(unit)
         if saturated and limit.origin != OBJECTIVE:
-            capacity = capacity.combined(saturated)
+            # Where they differ it is the curve that is wrong: there may be a cliff.
+            differ = abs(capacity.mean - saturated.mean)
+            capacity = capacity.widened(differ).combined(saturated)
             method += ", with the rate seen while requests waited"
         if tokens:
             capacity = capacity.widened(sqrt(state.lengths.variance)).over(length)

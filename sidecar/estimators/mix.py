@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import log, sqrt
+from math import sqrt
 
 BLOCK = 10.0
 """Completions that are weighed together against those before."""
@@ -67,11 +67,11 @@ class Lengths:
             return replace(self, block=block)
         off = self._off(block)
         if abs(off) > FAR:
-            return self._anew(block)
+            return self._anew(block, off)
         if self.doubtful:
             both = self.doubtful.plus(block)
             if abs(off) > OFF and off * self._off(self.doubtful) > 0:
-                return self._anew(both)
+                return self._anew(both, off)
             return self._merged(both, off)
         if abs(off) > OFF:
             return replace(self, block=Count(), doubtful=block)
@@ -91,24 +91,31 @@ class Lengths:
         found = self.known if self.known.requests else self.block
         return VARIATION**2 / max(1.0, found.requests)
 
-    def _anew(self, block: Count) -> Lengths:
-        return Lengths(block, changes=self.changes + 1, scatter=self.scatter)
+    def _anew(self, block: Count, off: float) -> Lengths:
+        return Lengths(block, changes=self.changes + 1, scatter=self._scatter(off))
 
     def _merged(self, block: Count, off: float) -> Lengths:
         keep = max(0.0, 1 - block.requests / MEMORY)
-        square = self.scatter * min(off, MOST_OFF) ** 2
-        scatter = max(LEAST_SCATTER, self.scatter + (square - self.scatter) / BLOCKS)
         known = self.known.plus(block, keep)
-        return Lengths(known, changes=self.changes, scatter=scatter)
+        return Lengths(known, changes=self.changes, scatter=self._scatter(off))
+
+    def _scatter(self, off: float) -> float:
+        """With one more block: where change follows change it is scatter after all."""
+        square = self.scatter * min(abs(off), MOST_OFF) ** 2
+        return max(LEAST_SCATTER, self.scatter + (square - self.scatter) / BLOCKS)
 
     def _off(self, block: Count) -> float:
-        """Standard deviations from what is known."""
+        """Standard deviations from what is known.
+
+        Of the root, twice: near 1 it is as the logarithm, but a block that happens to
+        have no long request in it is not as far off.
+        """
         known = self.known
         if not known.requests:
             return 0.0
-        change = log(block.tokens / block.requests) - log(known.tokens / known.requests)
+        ratio = block.tokens / block.requests / (known.tokens / known.requests)
         chance = self.scatter * (1 / block.requests + 1 / known.requests)
-        return change / VARIATION / sqrt(chance)
+        return 2 * (sqrt(ratio) - 1) / VARIATION / sqrt(chance)
 
 
 @dataclass(frozen=True)

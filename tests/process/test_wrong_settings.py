@@ -33,6 +33,7 @@ WRONG = {
     "SIDECAR_RATE_WINDOW": "5 minutes",
     "SIDECAR_MAX_CONCURRENCY": "many",
     "SIDECAR_LATENCY_OBJECTIVE": "inf",
+    "SIDECAR_STATE_FILE": "/nowhere/state.json",
     "SIDECAR_TAG": "meta-llama",
     "SIDECAR_MODEL_IDENTIFIER": "a/b",
     "SIDECAR_WORKER": NOT_UTF8,

@@ -273,6 +273,44 @@ class TestChange:
         assert error < 0.15
 
 
+class TestCliff:
+    """Llama 2 70B on two A100: 1.73 requests/s at 32 running, 0.40 at 64."""
+
+    def test_what_the_queue_shows_is_believed(self) -> None:
+        light = polls(wandering(1, LIMIT / 2, 240), tokens=TOKENS)
+        full = (
+            interval(
+                1200 + 5.0 * i,
+                5 * TRUTH / 4,
+                running=(LIMIT, LIMIT),
+                waiting=(30, 30),
+                generation_tokens=5 * TRUTH / 4 * TOKENS,
+                decode_tokens=5 * TRUTH / 4 * TOKENS,
+                decode_seconds=5 * LIMIT,
+            )
+            for i in range(1, 13)
+        )
+        known = learning(CurveEstimator(LIMIT), light)
+        assert known.estimate is not None
+        assert known.estimate.capacity == pytest.approx(TRUTH, rel=0.1)
+
+        for each in full:
+            known = known.after(each)
+
+        now = known.estimate
+        assert now is not None
+        assert now.capacity == pytest.approx(TRUTH / 4, rel=0.1)
+
+    def test_preempted_work_is_not_on_the_curve(self) -> None:
+        light = list(polls(wandering(1, LIMIT / 2, 240), tokens=TOKENS))
+        over = [replace(each, preemptions=50.0) for each in light]
+
+        known = learning(CurveEstimator(LIMIT), light)
+        after = learning(CurveEstimator(LIMIT), [*light, *over])
+
+        assert after.state.levels == known.state.levels
+
+
 class TestUnits:
     def test_tokens_that_the_engine_times_need_no_gauge(self) -> None:
         """With a gauge that always reads 1, the area is what the engine says."""

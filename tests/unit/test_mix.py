@@ -14,6 +14,14 @@ from sidecar.estimators.work import Unit, Work
 from tests.unit.makers import interval
 
 
+def scattered() -> Lengths:
+    """Requests of 100 tokens, in blocks that chance makes longer and shorter."""
+    lengths = Lengths()
+    for _ in range(50):
+        lengths = lengths.after(700.0, 10.0).after(1300.0, 10.0)
+    return lengths
+
+
 class TestLengths:
     def test_tokens_per_request(self) -> None:
         lengths = Lengths()
@@ -24,36 +32,35 @@ class TestLengths:
         assert lengths.changes == 0
 
     def test_another_mix_is_noticed_at_once_where_it_is_far(self) -> None:
-        lengths = Lengths()
-        for _ in range(100):
-            lengths = lengths.after(1000.0, 10.0)
-
-        lengths = lengths.after(4000.0, 10.0)
+        lengths = scattered().after(5000.0, 10.0)
 
         assert lengths.changes == 1
-        assert lengths.mean == pytest.approx(400)
+        assert lengths.mean == pytest.approx(500)
 
     def test_and_within_two_blocks_where_it_is_near(self) -> None:
-        lengths = Lengths()
-        for _ in range(100):
-            lengths = lengths.after(1000.0, 10.0)
+        one = scattered().after(2700.0, 10.0)
+        two = one.after(2700.0, 10.0)
 
-        one = lengths.after(2300.0, 10.0)
-        two = one.after(2300.0, 10.0)
-
-        assert one.mean == pytest.approx(100)
-        assert two.mean == pytest.approx(230)
+        assert one.mean == pytest.approx(100, rel=0.01)
+        assert two.mean == pytest.approx(270)
         assert (one.changes, two.changes) == (0, 1)
 
     def test_one_odd_block_is_chance(self) -> None:
-        lengths = Lengths()
-        for _ in range(100):
-            lengths = lengths.after(1000.0, 10.0)
-
-        lengths = lengths.after(2300.0, 10.0).after(1000.0, 10.0)
+        lengths = scattered().after(2700.0, 10.0).after(1000.0, 10.0)
 
         assert lengths.changes == 0
-        assert lengths.mean == pytest.approx(102, abs=2)
+        assert lengths.mean == pytest.approx(103, abs=2)
+
+    def test_what_scatters_widely_is_not_another_mix_each_time(self) -> None:
+        """Prompts of 10 or of 10 000 tokens, as they come."""
+        rng = random.Random(2)
+        lengths = Lengths()
+        for _ in range(2000):
+            tokens = sum(rng.choice((10.0, 10.0, 10.0, 10_000.0)) for _ in range(5))
+            lengths = lengths.after(tokens, 5.0)
+
+        assert lengths.changes <= 15
+        assert lengths.mean == pytest.approx(2507, rel=0.2)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_chance_is_no_other_mix(self, seed: int) -> None:
