@@ -29,8 +29,8 @@ lint: $(VENV)/.ready  ## style and types
 unit: $(VENV)/.ready  ## the tests, with branch coverage
 	$(BIN)/pytest -m 'not real' --cov --cov-report=term
 
-compatible: $(VENV)/.ready  ## the tests that start no process, under another PYTHON
-	$(BIN)/pytest -q -m 'not process and not real' -p no:cacheprovider
+compatible: $(VENV)/.ready  ## the quick tests that start no process, under another PYTHON
+	$(BIN)/pytest -q -m 'not process and not real and not slow' -p no:cacheprovider
 
 test-real: $(VENV)/.ready  ## against a real vLLM and a real Dynamo, on the CPU
 	$(BIN)/pytest tests/real -m real --no-header -v

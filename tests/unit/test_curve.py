@@ -264,6 +264,7 @@ class TestChange:
         assert all(0.5 < ratio < 2.0 for ratio in ratios[two_minutes_on:])
         assert all(0.7 < ratio < 1.4 for ratio in ratios[ten_minutes_on:])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("strip", [everything, tokens])
     @pytest.mark.parametrize("preset", ["demo", "dense-8b", "small-gpu"])
     def test_simulated(self, preset: str, strip: object) -> None:
@@ -361,6 +362,7 @@ class TestPublishedCurves:
             assert found.lower < found.curve < found.upper
 
 
+@pytest.mark.slow
 class TestSimulated:
     """A quarter of an hour between 5 % and 30 % of the capacity."""
 

@@ -86,6 +86,7 @@ class TestPosterior:
 
 
 class TestPrior:
+    @pytest.mark.slow
     def test_the_file_is_what_the_curves_say(self) -> None:
         """Write it anew with `make prior`."""
         assert vars(prior()) == vars(compute(curves.load()))
