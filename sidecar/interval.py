@@ -103,6 +103,11 @@ class Interval:
         return self.running[1] - self.running[0]
 
     @property
+    def growth_by_arrivals(self) -> float:
+        """Growth of those that run, where none of them lost its place."""
+        return 0.0 if self.preempted else self.growth
+
+    @property
     def arrivals(self) -> float:
         """Flow balance: departures plus the growth of running and waiting, requests."""
         queue = self.waiting[1] - self.waiting[0]

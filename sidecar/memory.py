@@ -1,8 +1,9 @@
 """What was learned, in a file: it survives a restart, and starts a new replica.
 
 One entry for each estimator, engine, model and KV cache: what is learned of one holds
-for another of the same. A file that cannot be used is set aside with one warning, and
-one that cannot be written costs a warning: the file is a help, never a need.
+for another of the same. A file that cannot be used is set aside with one warning, one
+of a newer release is left alone, and one that cannot be written costs a warning: the
+file is a help, never a need.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from sidecar.estimators.base import Lasting, Learning
@@ -20,7 +23,8 @@ from sidecar.log import Changes
 from sidecar.sample import Sample
 
 VERSION = 1
-"""Of the file. What another version wrote says nothing here."""
+"""Of the file. What another version wrote says nothing here; a later one is left alone,
+for in a rolling upgrade its release runs beside this one."""
 
 WRITE_EVERY = 60.0
 """Seconds."""
@@ -48,7 +52,10 @@ class Memory:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self.path = path
+        # Where a link points to is what lasts, not the link.
+        self.path = path.resolve()
+        self._given = path
+        self._is_ours = True
         self._name = name
         self._changes = changes
         self._clock = clock
@@ -64,7 +71,7 @@ class Memory:
         try:
             state = estimator.from_json(entry["state"])
             return Learning(estimator, state, estimator.estimate(state))
-        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
             reason = str(error).partition("\n")[0]
             self._warn(f"what it says of {sample.model_name} is not usable: {reason}")
             return None
@@ -76,7 +83,7 @@ class Memory:
 
         Of several workers alike, that with the most evidence is kept.
         """
-        if not now and self._clock() < self._write_at:
+        if not self._is_ours or (not now and self._clock() < self._write_at):
             return
         self._write_at = self._clock() + WRITE_EVERY
         entries: dict[str, dict[str, Any]] = {}
@@ -94,14 +101,17 @@ class Memory:
         if not entries:
             return
         # Others may write to the same file; what they learned is theirs to change.
-        self._entries = {**self._read(), **entries}
+        others = self._read()
+        if not self._is_ours:
+            return
+        self._entries = {**others, **entries}
         newest = sorted(self._entries, key=self._saved_at)[-MOST_ENTRIES:]
         self._entries = {key: self._entries[key] for key in newest}
         self._write()
 
     def _saved_at(self, key: str) -> float:
         at = self._entries[key].get("saved_at")
-        return float(at) if isinstance(at, int | float) else 0.0
+        return at if isinstance(at, float) else 0.0
 
     def _key(self, sample: Sample) -> str:
         cache = (
@@ -111,7 +121,12 @@ class Memory:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            if self.path.stat().st_size > LARGEST:
+            about = self.path.stat()
+            if not S_ISREG(about.st_mode):
+                self._is_ours = False
+                self._warn("it is no regular file; nothing is kept")
+                return {}
+            if about.st_size > LARGEST:
                 return self._set_aside(f"it is larger than {LARGEST} bytes")
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
@@ -124,6 +139,12 @@ class Memory:
         try:
             data = json.loads(text, parse_constant=_refuse)
             version, learned = data["version"], data["learned"]
+            if isinstance(version, int) and version > VERSION:
+                self._is_ours = False
+                self._warn(
+                    "a newer release wrote it; it is left alone, nothing is kept"
+                )
+                return {}
             if version != VERSION:
                 return self._set_aside(f"it has version {version!r}, not {VERSION}")
             return {str(key): dict(entry) for key, entry in learned.items()}
@@ -132,16 +153,25 @@ class Memory:
 
     def _write(self) -> None:
         text = json.dumps({"version": VERSION, "learned": self._entries})
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        beside = None
         try:
-            with beside.open("w", encoding="utf-8") as file:
+            # Another process, in another container, may have the same number as this.
+            with NamedTemporaryFile(
+                "w",
+                encoding="utf-8",
+                dir=self.path.parent,
+                prefix=f".{self.path.name}.",
+                delete=False,
+            ) as file:
+                beside = Path(file.name)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(self.path)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
+            if beside:
+                with suppress(OSError):
+                    beside.unlink()
             self._warn(f"it cannot be written: {error.strerror}")
         else:
             self._changes.forget(str(self.path))
@@ -157,7 +187,7 @@ class Memory:
         return {}
 
     def _warn(self, reason: str) -> None:
-        text = f"SIDECAR_STATE_FILE={self.path}: {reason}"
+        text = f"SIDECAR_STATE_FILE={self._given}: {reason}"
         self._changes.say(str(self.path), reason, "warning", text)
 
 

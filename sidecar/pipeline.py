@@ -8,12 +8,16 @@ from typing import Any
 
 from sidecar import estimators
 from sidecar.estimators.base import Estimate, Estimator, Learning
+from sidecar.estimators.mix import Ratio
 from sidecar.flow import Flow
 from sidecar.interval import Interval, between
 from sidecar.reading import Values
 from sidecar.sample import Sample
 from sidecar.settings import Settings
 from sidecar.states import Quiet, State, judge
+
+FIRST_REQUEST = 120.0
+"""Seconds that the first request may take, where only finished ones are counted."""
 
 Recall = Callable[[Estimator[Any], Sample], Learning[Any] | None]
 
@@ -41,7 +45,7 @@ class Pipeline:
     learning: Learning[Any] | None = field(default=None, init=False)
     _flow: Flow = field(default_factory=Flow, init=False)
     _quiet: Quiet = field(default_factory=Quiet, init=False)
-    _service_time: float | None = field(default=None, init=False)
+    _service: Ratio = field(default_factory=Ratio, init=False)
 
     @classmethod
     def configured(
@@ -80,6 +84,7 @@ class Pipeline:
         """The values after one more sample."""
         if self.previous and _is_another_worker(self.previous, sample):
             self.previous = self.learning = None
+            self._service = Ratio()
         interval = self._since_previous(sample)
         self.previous = sample
         if sample.sleeping:
@@ -89,10 +94,15 @@ class Pipeline:
             self._flow, self._quiet = Flow(), Quiet()
             return Values(State.BASELINE)
         self._flow = self._flow.after(interval)
-        if self._flow.throughput > 0:
-            # Little's law, R = n / X.
-            self._service_time = self._flow.mean_running / self._flow.throughput
-        state, self._quiet = judge(self._quiet, interval, self._service_time)
+        # Little's law, R = n·T / k.
+        area = interval.mean_running * interval.duration
+        self._service = self._service.after(
+            area, interval.completions, interval.duration
+        )
+        service_time = self._service.value
+        if service_time is None and interval.generation_tokens is None:
+            service_time = FIRST_REQUEST
+        state, self._quiet = judge(self._quiet, interval, service_time)
         if state is not State.STALLED:
             learning = self.learning or self._begin(sample)
             self.learning = learning.after(interval)

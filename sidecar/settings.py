@@ -98,8 +98,12 @@ def _file(value: Path) -> Path:
     if not value.is_absolute():
         msg = "is not an absolute path"
         raise ValueError(msg)
-    if value.is_dir() or not value.parent.is_dir():
-        msg = "is not a file in a directory that exists"
+    try:
+        fits = value.parent.is_dir() and (value.is_file() or not value.exists())
+    except OSError:
+        fits = False
+    if not fits:
+        msg = "is not a regular file in a directory that exists"
         raise ValueError(msg)
     return value
 

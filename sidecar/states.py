@@ -11,7 +11,7 @@ STALL_INTERVALS = 3
 
 
 class State(str, Enum):
-    """The states of DESIGN.md section 6, in the words that are published."""
+    """In the words that are published."""
 
     UNREACHABLE = "unreachable"
     BASELINE = "baseline"

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from sidecar.engines.base import LARGEST
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.knowledge import Knowledge
 from sidecar.estimators.limits import CACHE, OBJECTIVE, Limit, lowest
@@ -45,6 +46,27 @@ are lost as fit into what grows: one for each at the most, and so much in simula
 WARM_UP = 5.0
 """Requests that a new worker is slow with: kernels compile, caches fill."""
 
+_TRIAL = tuple(
+    Interval(
+        end=60.0,
+        duration=60.0,
+        completions=50.0,
+        departures=50.0,
+        running=(9.0, 8.0),
+        waiting=(0.0, 0.0),
+        generation_tokens=tokens,
+        prompt_tokens=tokens,
+        decode_seconds=None if tokens is None else 480.0,
+        decode_tokens=tokens,
+        prefill_seconds=tokens,
+        kv_usage=0.2,
+    )
+    for tokens in (None, 5000.0)
+)
+"""A minute of any worker."""
+
+_STEP, _LEAST_ELASTICITY = 1.2, 0.05
+
 _JSON = TypeAdapter(Knowledge)
 
 
@@ -75,6 +97,7 @@ class CurveEstimator:
         """
         if interval.completions == 0 and max(interval.running) == 0:
             return state, None
+        state = state.limited_to(self.max_concurrency)
         now, left = state.after(interval), interval.left_before
         if left is None or left >= WARM_UP:
             return now, self.estimate(now.so_far)
@@ -86,7 +109,7 @@ class CurveEstimator:
         tokens = unit is not Unit.REQUEST
         length = state.lengths.mean if tokens else 1.0
         if not known.lines or length is None:
-            return None
+            return self._saturated(state)
         cost = state.prompt_cost
         prompts = (state.prefills.lengths.mean or 0.0) / length
         limit = self._limit(state, length, cost.seconds * prompts)
@@ -105,7 +128,11 @@ class CurveEstimator:
         method = f"curve at n* = {limit.requests:.0f} ({limit.origin})"
         # The objective caps the concurrency, so what the queue shows lies beyond it.
         saturated = state.saturation.rate(unit)
-        if saturated and limit.origin != OBJECTIVE:
+        if limit.origin.startswith(OBJECTIVE):
+            # R is given there, and n what is read off: an error in R is one in n, by
+            # how much n changes with R.
+            capacity = capacity.widened(capacity.sd / _elasticity(known, at_work))
+        elif saturated:
             # Where they differ it is the curve that is wrong: there may be a cliff.
             differ = abs(capacity.mean - saturated.mean)
             capacity = capacity.widened(differ).combined(saturated)
@@ -123,6 +150,22 @@ class CurveEstimator:
             method=method,
         )
 
+    def _saturated(self, state: Knowledge) -> Estimate | None:
+        """What the queue shows, where there is nothing else."""
+        capacity = state.saturation.requests()
+        if capacity is None or self.latency_objective is not None:
+            return None
+        limit = lowest(state.seen, self.max_concurrency)
+        return Estimate(
+            capacity=capacity.harmonic,
+            lower=capacity.quantile(-BAND),
+            upper=capacity.quantile(BAND),
+            concurrency_limit=limit.requests,
+            limited_by=limit.origin,
+            evidence=state.saturation.completions,
+            method="the rate seen while requests waited",
+        )
+
     def to_json(self, state: Knowledge) -> Any:
         """What is worth keeping for another run."""
         return _JSON.dump_python(state.to_keep, mode="json")
@@ -133,11 +176,18 @@ class CurveEstimator:
         Raises:
             ValueError: another version of this package wrote it, or somebody else.
         """
+        if (number := _absurd(data)) is not None:
+            msg = f"{number!r} is no number of a worker"
+            raise ValueError(msg)
         kept: Knowledge = _JSON.validate_python(data)
         if len(kept.before) not in {0, len(candidates())}:
             msg = f"{len(kept.before)} scores for {len(candidates())} shapes"
             raise ValueError(msg)
-        return kept.recalled()
+        state = kept.recalled()
+        # What cannot be gone on with must show now, not at the next poll.
+        for interval in _TRIAL:
+            self.step(state, interval)
+        return state
 
     def _limit(self, state: Knowledge, length: float, prompt_seconds: float) -> Limit:
         limit = lowest(state.seen, self.max_concurrency, state.lengths.mean)
@@ -145,9 +195,11 @@ class CurveEstimator:
             return limit
         objective = self.latency_objective / length
         allowed = _within(objective, state.known, prompt_seconds)
-        if allowed < limit.requests:
-            return Limit(allowed, OBJECTIVE)
-        return limit
+        if allowed >= limit.requests:
+            return limit
+        if allowed <= 1.01:
+            return Limit(1.0, f"{OBJECTIVE}, shorter than a request alone")
+        return Limit(allowed, OBJECTIVE)
 
 
 def _decoding(
@@ -162,6 +214,22 @@ def _decoding(
     step = running * (1 / tokens - prompt_seconds)
     prefilling = tokens / length * (step + prompt_seconds * length)
     return max(1.0, running - prefilling, running / 2)
+
+
+def _absurd(data: Any) -> object:
+    """The first number in JSON that no worker's can be; None: there is none."""
+    if isinstance(data, dict | list):
+        inner = data.values() if isinstance(data, dict) else data
+        return next((odd for each in inner if (odd := _absurd(each)) is not None), None)
+    is_odd = isinstance(data, int | float) and not abs(data) <= LARGEST
+    return data if is_odd else None
+
+
+def _elasticity(known: Posterior, concurrency: float) -> float:
+    """d log R / d log n, at least a little."""
+    more = known.throughput(concurrency * _STEP).mean
+    slope = 1 - (more - known.throughput(concurrency).mean) / log(_STEP)
+    return max(_LEAST_ELASTICITY, slope)
 
 
 def _within(objective: float, known: Posterior, prompt_seconds: float) -> float:

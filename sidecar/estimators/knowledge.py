@@ -35,6 +35,9 @@ FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
 FEWEST_READINGS = 4.0
 """Requests on the gauge, by which tokens are measured: it may just have dipped."""
 
+MISSING = 12
+"""Intervals in a row for which a page may leave out what it counted before."""
+
 RECALLED_WINDOWS = 40.0
 """What an earlier run learned counts for no more: ten minutes, then the new weighs
 more."""
@@ -57,6 +60,8 @@ class Knowledge:
         windows, asked_at: closed since the level was learned anew, and by then.
         lengths: units per request.
         unit: what α is the time of, and what is counted while requests wait.
+        missing: intervals in a row in which the page did not count such units.
+        sequences: the sequence limit as it was told; None: it was not.
         evidence: completions learned from.
     """
 
@@ -71,6 +76,8 @@ class Knowledge:
     prefills: Prefills = field(default_factory=Prefills)
     saturation: Saturation = field(default_factory=Saturation)
     unit: Unit = Unit.REQUEST
+    missing: int = 0
+    sequences: float | None = None
     windows: int = 0
     asked_at: int = 0
     evidence: float = 0.0
@@ -79,9 +86,12 @@ class Knowledge:
         """With one more interval, in which something ran."""
         unit = Unit.best(interval)
         if unit is not self.unit:
+            if unit.rank < self.unit.rank and self.missing < MISSING:
+                return replace(self, missing=self.missing + 1)
             return self._in_units(unit).after(interval)
         # Preempted requests are computed anew: that is beyond n*, not on the curve.
         learns = not interval.preempted
+        same = self.prefills.lengths.changes
         now = replace(
             self,
             window=self.window.after(interval, unit) if learns else self.window,
@@ -89,14 +99,31 @@ class Knowledge:
             # Of a request that runs half is done, on average.
             lengths=self.lengths.after(
                 None if unit is Unit.REQUEST else unit.done(interval),
-                interval.completions + interval.growth / 2,
+                interval.completions + interval.growth_by_arrivals / 2,
             ),
             prefills=self.prefills.after(interval),
             saturation=self.saturation.after(interval, unit),
+            missing=0,
         )
         if now.lengths.changes > self.lengths.changes:
             now = now._with_other_lengths()
+        elif now.prefills.lengths.changes > same:
+            # At saturation prompts take another part of the time now.
+            now = replace(now, saturation=Saturation(), seen=now.seen.of_others())
         return now._closed() if now._is_full else now
+
+    def limited_to(self, sequences: float | None) -> Knowledge:
+        """With that sequence limit: what was seen at another is of another worker."""
+        if sequences == self.sequences:
+            return self
+        if self.sequences is None:
+            return replace(self, sequences=sequences)
+        return replace(
+            self,
+            sequences=sequences,
+            seen=self.seen.unlimited(),
+            saturation=Saturation(),
+        )
 
     @property
     def so_far(self) -> Knowledge:
@@ -115,7 +142,15 @@ class Knowledge:
         keep = min(1.0, RECALLED_WINDOWS / max(1.0, self.windows))
         windows = int(keep * self.windows)
         levels = self.levels.faded(keep)
-        now = replace(self.to_keep, levels=levels, windows=windows, evidence=0.0)
+        now = replace(
+            self.to_keep,
+            levels=levels,
+            lengths=self.lengths.checked(),
+            prefills=self.prefills.checked(),
+            saturation=Saturation(),
+            windows=windows,
+            evidence=0.0,
+        )
         # What prompts cost is told by α, and α without the prompts by their cost.
         return now._explained()._explained()
 
@@ -158,7 +193,7 @@ class Knowledge:
         window, unit = self.window, self.unit
         now = replace(self, window=Work(), evidence=self.evidence + window.completions)
         found = evidence(window, unit, self.prompt_cost)
-        if found is None:
+        if found is None or (unit is Unit.REQUEST and window.is_filling):
             return now
         change = Change()
         if self.known.lines:
@@ -192,15 +227,14 @@ class Knowledge:
         levels = Levels()
         for each in recent:
             levels = levels.after(each, self.unit)
-        # Where requests are counted, the rate at saturation was that of the others.
-        kept = Saturation() if self.unit is Unit.REQUEST else self.saturation
         return replace(
             self,
             levels=levels,
             before=self.known.kept,
             alone=None,
             change=Change(),
-            saturation=kept,
+            # The rate at saturation was that of the others.
+            saturation=Saturation(),
             windows=0,
         )
 
@@ -210,7 +244,7 @@ class Knowledge:
         It holds another part of the cache, and more or less of it to read at each step:
         a token takes as long as before alone, but another time among others.
         """
-        now = replace(self, seen=self.seen.of_others())
+        now = replace(self, seen=self.seen.of_others(), saturation=Saturation())
         if not self.known.lines:
             return now
         alone = self.known.throughput(1.0)
@@ -238,6 +272,7 @@ class Knowledge:
             lengths=Lengths(),
             saturation=Saturation(),
             unit=unit,
+            missing=0,
             windows=0,
             asked_at=0,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import exp, sqrt
 
 BLOCK = 10.0
 """Completions that are weighed together against those before."""
@@ -14,8 +14,8 @@ MEMORY = 600.0
 VARIATION = 0.8
 """Standard deviation of a request's tokens over their mean: chat traces have 0.6-1."""
 
-FADE = 0.995
-"""Of sums over intervals, at each interval: a memory of a quarter of an hour."""
+RATIO_MEMORY = 900.0
+"""Seconds after which an old interval weighs 1/e in a ratio of sums."""
 
 FAR, OFF = 4.5, 3.0
 """Standard deviations by which one block, or two in a row, differ from those before if
@@ -77,6 +77,15 @@ class Lengths:
             return replace(self, block=Count(), doubtful=block)
         return self._merged(block, off)
 
+    def checked(self) -> Lengths:
+        """The same, or nothing where it cannot be true: a file is not to be trusted."""
+        counts = (self.known, self.block, self.doubtful or self.block)
+        if any(min(each.tokens, each.requests) < 0 for each in counts):
+            return Lengths()
+        if self.known.requests and self.known.tokens < 1:
+            return Lengths()
+        return replace(self, scatter=max(LEAST_SCATTER, self.scatter))
+
     @property
     def mean(self) -> float | None:
         """Tokens per request; None before the first completions."""
@@ -125,11 +134,12 @@ class Ratio:
     above: float = 0.0
     below: float = 0.0
 
-    def after(self, above: float | None, below: float | None) -> Ratio:
-        """With one more interval; the same where either is not counted."""
+    def after(self, above: float | None, below: float | None, seconds: float) -> Ratio:
+        """With so many more seconds; the same where either is not counted."""
         if above is None or below is None:
             return self
-        return Ratio(FADE * self.above + above, FADE * self.below + below)
+        keep = exp(-seconds / RATIO_MEMORY)
+        return Ratio(keep * self.above + above, keep * self.below + below)
 
     @property
     def value(self) -> float | None:

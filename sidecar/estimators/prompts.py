@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, hypot, log
 
 from sidecar.estimators.mix import Lengths, Ratio
@@ -47,12 +47,22 @@ class Prefills:
     def after(self, interval: Interval) -> Prefills:
         """With one more interval."""
         # A prompt is computed when its request begins, not when it is done.
-        begun = interval.completions + interval.growth
+        begun = interval.completions + interval.growth_by_arrivals
+        lengths = self.lengths.after(computed_prompts(interval), begun)
+        # The time of other prompts is not the time of these.
+        is_same = lengths.changes == self.lengths.changes
+        time = self.time if is_same else Ratio()
+        step = self.step if is_same else Ratio()
+        seconds = interval.duration
         return Prefills(
-            self.time.after(interval.prefill_seconds, interval.completions),
-            self.lengths.after(computed_prompts(interval), begun),
-            self.step.after(interval.decode_seconds, interval.decode_tokens),
+            time.after(interval.prefill_seconds, interval.completions, seconds),
+            lengths,
+            step.after(interval.decode_seconds, interval.decode_tokens, seconds),
         )
+
+    def checked(self) -> Prefills:
+        """The same, or as far as it can be true."""
+        return replace(self, lengths=self.lengths.checked())
 
     def cost(self, alpha: float) -> PromptCost:
         """The cost by what was measured and by the prior, each by its precision.

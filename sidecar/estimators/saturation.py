@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import log, sqrt
+from dataclasses import dataclass, replace
+from math import exp, log, sqrt
 
 from sidecar.estimators.posterior import LogNormal
 from sidecar.estimators.work import Unit
 from sidecar.interval import Interval
 
 MEMORY = 300.0
-"""Seconds of saturation that are remembered at full weight."""
+"""Seconds of saturation after which an old one weighs 1/e."""
 
 _ERROR = 0.03
 """Of the logarithm: queues come and go within an interval."""
+
+_BURST, _BURST_SECONDS = 0.3, 5.0
+"""Error of the logarithm after so short a queue: prompts or answers come in bursts."""
+
+_AGEING = 0.1
+"""Error of the logarithm for each ``MEMORY`` that no request has waited since."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +28,19 @@ class Saturation:
 
     Attributes:
         units: see ``Unit``.
+        age: seconds since requests last waited.
     """
 
     units: float = 0.0
     completions: float = 0.0
     seconds: float = 0.0
+    age: float = 0.0
 
     def after(self, interval: Interval, unit: Unit) -> Saturation:
-        """With one more interval; the same unless requests waited in it."""
+        """With one more interval; older unless requests waited in it."""
         if not interval.queued:
-            return self
-        keep = max(0.0, 1 - interval.duration / MEMORY)
+            return replace(self, age=self.age + interval.duration)
+        keep = exp(-interval.duration / MEMORY)
         return Saturation(
             keep * self.units + unit.done(interval),
             keep * self.completions + interval.completions,
@@ -44,5 +52,14 @@ class Saturation:
         if self.completions < 1:
             return None
         noise = 1 / self.completions if unit is Unit.REQUEST else 0.0
+        noise += _BURST**2 * _BURST_SECONDS / self.seconds
         level = log(max(self.units, 0.5) / self.seconds)
-        return LogNormal(level, sqrt(noise + _ERROR**2))
+        ageing = _AGEING * self.age / MEMORY
+        return LogNormal(level, sqrt(noise + _ERROR**2 + ageing**2))
+
+    def requests(self) -> LogNormal | None:
+        """Requests/s, where nothing else is known; None where requests never waited."""
+        if self.completions < 1:
+            return None
+        spread = sqrt(1 / self.completions + _BURST**2)
+        return LogNormal(log(self.completions / self.seconds), spread)

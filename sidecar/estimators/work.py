@@ -16,6 +16,11 @@ class Unit(Enum):
     TOKEN = "token"
     DECODED_TOKEN = "decoded token"
 
+    @property
+    def rank(self) -> int:
+        """The higher the better."""
+        return list(Unit).index(self)
+
     @classmethod
     def best(cls, interval: Interval) -> Unit:
         """The best unit that the worker counts.
@@ -50,6 +55,9 @@ def computed_prompts(interval: Interval) -> float | None:
     return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
 
 
+_FILLING = 0.5
+"""Growth over completions."""
+
 _AT_ONCE = 1e-3
 """Of a service time: polls so close hide nothing."""
 
@@ -64,6 +72,7 @@ class Work:
         units: done, see ``Unit``. completions: requests.
         prompts: prompt tokens computed.
         polls, readings: how often the gauge was read, and what it showed in all.
+        growth: of the requests running.
     """
 
     seconds: float = 0.0
@@ -74,6 +83,7 @@ class Work:
     prompts: float = 0.0
     polls: float = 0.0
     readings: float = 0.0
+    growth: float = 0.0
 
     def after(self, interval: Interval, unit: Unit) -> Work:
         """With one more interval."""
@@ -91,6 +101,7 @@ class Work:
             self.prompts + (computed_prompts(interval) or 0.0),
             self.polls + 1,
             self.readings + interval.running[1],
+            self.growth + interval.growth,
         )
 
     def plus(self, other: Work) -> Work:
@@ -104,6 +115,7 @@ class Work:
             self.prompts + other.prompts,
             self.polls + other.polls,
             self.readings + other.readings,
+            self.growth + other.growth,
         )
 
     def faded(self, keep: float) -> Work:
@@ -117,7 +129,14 @@ class Work:
             keep * self.prompts,
             keep * self.polls,
             keep * self.readings,
+            keep * self.growth,
         )
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether the batch filled or emptied meanwhile: those that ran and those that
+        were done are not the same then."""
+        return abs(self.growth) > _FILLING * self.completions
 
     @property
     def mean(self) -> float:

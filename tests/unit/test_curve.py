@@ -179,7 +179,7 @@ class TestHolding:
 
         known = learning(CurveEstimator(LIMIT), slow)
 
-        assert known.state == Knowledge()
+        assert known.state == Knowledge().limited_to(LIMIT)
         assert learn(CurveEstimator(LIMIT), [*slow, *warm]) == learn(
             CurveEstimator(LIMIT), warm
         )
@@ -193,7 +193,7 @@ class TestHolding:
             sizes.append(len(known.state.levels.works))
 
         assert max(sizes) < 40
-        assert max(sizes[2000:]) <= max(sizes[:2000]) + 2
+        assert max(sizes[2000:]) <= max(sizes[:2000]) + 4
 
     @settings(max_examples=50)
     @given(
@@ -304,7 +304,7 @@ class TestCliff:
 
     def test_preempted_work_is_not_on_the_curve(self) -> None:
         light = list(polls(wandering(1, LIMIT / 2, 240), tokens=TOKENS))
-        over = [replace(each, preemptions=50.0) for each in light]
+        over = [replace(each, preemptions=50.0) for each in light[:24]]
 
         known = learning(CurveEstimator(LIMIT), light)
         after = learning(CurveEstimator(LIMIT), [*light, *over])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.estimators.limits import DEFAULT_SEQUENCES, Seen, lowest
+from sidecar.estimators.limits import DEFAULT_SEQUENCES, WAITED, Seen, lowest
 from tests.unit.makers import interval
 
 
@@ -19,9 +19,26 @@ class TestLowest:
         assert lowest(Seen(), 40).origin == "sequence limit"
 
     def test_where_requests_wait(self) -> None:
-        known = Seen().after(interval(5, 9, running=(14, 16), waiting=(3, 2)))
+        known = seen(2, running=(14, 16), waiting=(3, 2))
 
         assert lowest(known, None).requests == 16
+        assert lowest(known, None).origin == WAITED
+
+    def test_a_burst_shows_no_limit(self) -> None:
+        known = seen(1, running=(14, 16), waiting=(30, 20))
+
+        assert lowest(known, None).origin != WAITED
+
+    def test_below_a_limit_that_is_known_they_waited_for_something_else(self) -> None:
+        """Long prompts wait for the step's budget, and it need not last."""
+        known = seen(4, running=(30, 32), waiting=(9, 9))
+        assert lowest(known, 256).requests == 32
+
+        for i in range(500):
+            known = known.after(interval(300 + 5.0 * i, 9, running=(4, 4)))
+
+        assert lowest(known, 256).requests == 256
+        assert lowest(known, None).requests == 32
 
     def test_a_guess_is_called_a_guess(self) -> None:
         limit = lowest(Seen(), None)
@@ -36,7 +53,8 @@ class TestLowest:
 class TestCache:
     def test_by_what_the_running_requests_hold(self) -> None:
         """Ten requests fill a fifth of it, so fifty fill it."""
-        limit = lowest(seen(running=(10, 10), kv_usage=0.2), 256)
+        odd = interval(300, 9, running=(10, 10), kv_usage=55.0)
+        limit = lowest(seen(running=(10, 10), kv_usage=0.2).after(odd), 256)
 
         assert limit.requests == pytest.approx(50)
         assert limit.origin == "KV cache"

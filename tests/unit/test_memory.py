@@ -197,7 +197,7 @@ class TestDamage:
             b'{"version": 1}',
             b'{"version": 1, "learned": []}',
             b'{"version": 1, "learned": {"a": 3}}',
-            b'{"version": 2, "learned": {}}',
+            b'{"version": 0, "learned": {}}',
             b'{"version": 1, "learned": {"a": {"x": NaN}}}',
             b"[" * 100_000,
             b"x" * (LARGEST + 1),
@@ -228,6 +228,10 @@ class TestDamage:
             {"state": {"levels": {"works": {"3": {"seconds": -1, "polls": 0}}}}},
             {"state": {"levels": {"works": {"3": {"seconds": 1e308, "area": 1e-308}}}}},
             {"state": {"before": [1.0, 2.0]}},
+            {"state": {"saturation": {"seconds": 1e300, "completions": 9}}},
+            {"state": {"lengths": {"known": {"tokens": 0, "requests": 99}}}},
+            {"state": {"lengths": {"scatter": 0}}},
+            {"saved_at": 10**400},
             {"state": {"unit": "parsec"}},
             {"state": {"lengths": {"known": {"tokens": -5, "requests": 1e9}}}},
         ],
@@ -242,7 +246,12 @@ class TestDamage:
         memory, log = opened()
         known = memory.recall(CURVE, worker())
 
-        assert known is None or known.estimate is None or known.estimate.capacity > 0
+        for each in polls(wandering(1, LIMIT / 3, 240), tokens=TOKENS):
+            known = (known or Learning.begin(CURVE)).after(each)
+
+        assert known is not None
+        assert known.estimate is not None
+        assert known.estimate.capacity == pytest.approx(TRUTH, rel=0.15)
         assert len(log.warnings) <= 1
 
     def test_the_same_entry_undamaged_is_one(self, path: Path, opened: Open) -> None:
@@ -253,14 +262,48 @@ class TestDamage:
     def test_a_place_that_cannot_be_written_is_said_once(
         self, opened: Open, path: Path
     ) -> None:
-        path.mkdir()
+        memory, log = opened()
+        path.parent.rmdir()
+        for _ in range(3):
+            memory.keep([(worker(), learned(count=60))], now=True)
+
+        assert len([text for text in log.warnings if "written" in text]) == 1
+
+    def test_a_newer_release_s_is_left_alone(self, opened: Open, path: Path) -> None:
+        path.write_text('{"version": 2, "learned": {"a": {"saved_at": 1e9}}}')
 
         memory, log = opened()
         for _ in range(3):
             memory.keep([(worker(), learned(count=60))], now=True)
 
-        assert len([text for text in log.warnings if "written" in text]) == 1
-        assert all(str(os.getpid()) not in p.name for p in path.parent.iterdir())
+        assert path.read_text().startswith('{"version": 2')
+        assert [each.name for each in path.parent.iterdir()] == [path.name]
+        assert len(log.warnings) == 1
+
+    @pytest.mark.parametrize("kind", ["folder", "pipe"])
+    def test_what_is_no_file_is_neither_read_nor_replaced(
+        self, opened: Open, path: Path, kind: str
+    ) -> None:
+        path.mkdir() if kind == "folder" else os.mkfifo(path)
+
+        memory, log = opened()
+        memory.keep([(worker(), learned(count=60))], now=True)
+
+        assert not path.is_file()
+        assert [each.name for each in path.parent.iterdir()] == [path.name]
+        assert len(log.warnings) == 1
+
+    def test_where_a_link_points_to_is_what_lasts(
+        self, opened: Open, path: Path, tmp_path: Path
+    ) -> None:
+        volume = tmp_path / "volume"
+        volume.mkdir()
+        path.symlink_to(volume / "real.json")
+
+        opened()[0].keep([(worker(), learned(count=60))], now=True)
+
+        assert path.is_symlink()
+        assert json.loads((volume / "real.json").read_text())["version"] == VERSION
 
 
 class TestPipeline:

@@ -80,7 +80,7 @@ class TestLengths:
 
 class TestRatio:
     def test_of_sums(self) -> None:
-        ratio = Ratio().after(10.0, 2.0).after(None, 5.0).after(30.0, 2.0)
+        ratio = Ratio().after(10.0, 2.0, 5).after(None, 5.0, 5).after(30.0, 2.0, 5)
 
         assert ratio.value == pytest.approx(10, rel=0.01)
         assert Ratio().value is None
@@ -167,7 +167,7 @@ class TestSaturation:
         free = interval(5, 60, running=(9, 9))
         full = interval(10, 60, running=(16, 16), waiting=(9, 9))
 
-        assert Saturation().after(free, Unit.REQUEST) == Saturation()
+        assert Saturation().after(free, Unit.REQUEST).rate(Unit.REQUEST) is None
         rate = Saturation().after(full, Unit.REQUEST).rate(Unit.REQUEST)
         assert rate is not None
         assert rate.median == pytest.approx(12)
@@ -187,3 +187,20 @@ class TestSaturation:
         assert rate is not None
         assert rate.median == pytest.approx(6, rel=0.05)
         assert known.seconds < 310
+
+    def test_a_short_or_an_old_queue_proves_little(self) -> None:
+        full = interval(5, 60, running=(16, 16), waiting=(9, 9), generation_tokens=6e3)
+        short = Saturation().after(full, Unit.TOKEN)
+        long = short
+        for _ in range(60):
+            long = long.after(full, Unit.TOKEN)
+        old = long
+        for i in range(720):
+            old = old.after(interval(5.0 * i, 20, running=(4, 4)), Unit.TOKEN)
+
+        spreads = [each.rate(Unit.TOKEN) for each in (long, short, old)]
+        assert [rate and round(rate.sd, 2) for rate in spreads] == [
+            pytest.approx(0.05, abs=0.02),
+            pytest.approx(0.3, abs=0.02),
+            pytest.approx(1.2, abs=0.05),
+        ]
