@@ -34,6 +34,9 @@ TOKENS_BEYOND_SD = 0.04
 """Error of log X for each factor e between the highest n seen and n*, for tokens: the
 time of a step is a line, and what bends requests, their prompts, is counted apart."""
 
+MOST_BY_LIMIT = 1.0
+"""Error of log X by that of n*, at the most: where R hardly rises it is anything."""
+
 BENT_BEYOND_SD = 0.08
 """More of it where R bends: two parts in a hundred of R at light load are a quarter of
 what lies beyond."""
@@ -131,7 +134,8 @@ class CurveEstimator:
         if limit.origin.startswith(OBJECTIVE):
             # R is given there, and n what is read off: an error in R is one in n, by
             # how much n changes with R.
-            capacity = capacity.widened(capacity.sd / _elasticity(known, at_work))
+            by_limit = capacity.sd / _elasticity(known, at_work)
+            capacity = capacity.widened(min(MOST_BY_LIMIT, by_limit))
         elif saturated:
             # Where they differ it is the curve that is wrong: there may be a cliff.
             differ = abs(capacity.mean - saturated.mean)

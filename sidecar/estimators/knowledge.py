@@ -96,10 +96,10 @@ class Knowledge:
             self,
             window=self.window.after(interval, unit) if learns else self.window,
             seen=self.seen.after(interval),
-            # Of a request that runs half is done, on average.
             lengths=self.lengths.after(
                 None if unit is Unit.REQUEST else unit.done(interval),
-                interval.completions + interval.growth_by_arrivals / 2,
+                interval.completions,
+                interval.growth_by_arrivals,
             ),
             prefills=self.prefills.after(interval),
             saturation=self.saturation.after(interval, unit),

@@ -21,21 +21,32 @@ FAR, OFF = 4.5, 3.0
 """Standard deviations by which one block, or two in a row, differ from those before if
 the mix changed."""
 
+_FILLING = 0.25
+"""Of a block's requests unfinished: so many, and the batch fills."""
+
 BLOCKS, LEAST_SCATTER, MOST_OFF = 20.0, 0.25, 3.0
 """Blocks to judge the scatter by, and bounds: one odd block excuses no other."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """Tokens, and the requests that they were for."""
+    """Tokens, and the requests that they were for.
+
+    Attributes:
+        unfinished: how many of the requests are only under way, by the growth of those
+            that run.
+    """
 
     tokens: float = 0.0
     requests: float = 0.0
+    unfinished: float = 0.0
 
     def plus(self, other: Count, keep: float = 1.0) -> Count:
         """Both together, this one counting ``keep``."""
         return Count(
-            keep * self.tokens + other.tokens, keep * self.requests + other.requests
+            keep * self.tokens + other.tokens,
+            keep * self.requests + other.requests,
+            keep * self.unfinished + other.unfinished,
         )
 
 
@@ -58,14 +69,23 @@ class Lengths:
     changes: int = 0
     scatter: float = 1.0
 
-    def after(self, tokens: float | None, requests: float) -> Lengths:
-        """With one more interval; the same where tokens are not counted."""
+    def after(
+        self, tokens: float | None, completions: float, growth: float = 0.0
+    ) -> Lengths:
+        """With one more interval; the same where tokens are not counted.
+
+        Args:
+            growth: of the requests running. Half of one that runs is done, on average;
+                less while the batch fills, so what seems short then need not be.
+        """
         if tokens is None:
             return self
-        block = self.block.plus(Count(tokens, requests))
+        block = self.block.plus(Count(tokens, completions + growth / 2, growth / 2))
         if block.requests < BLOCK or block.tokens < 1:
             return replace(self, block=block)
         off = self._off(block)
+        if off < 0 and block.unfinished > _FILLING * block.requests:
+            return replace(self, block=Count())
         if abs(off) > FAR:
             return self._anew(block, off)
         if self.doubtful:

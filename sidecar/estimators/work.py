@@ -55,7 +55,7 @@ def computed_prompts(interval: Interval) -> float | None:
     return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
 
 
-_FILLING = 0.5
+_FILLING = 1.0
 """Growth over completions."""
 
 _AT_ONCE = 1e-3

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sidecar.estimators.base import Estimate, Learning
 from sidecar.estimators.curve import WARM_UP, CurveEstimator
 from sidecar.estimators.knowledge import Knowledge
+from sidecar.estimators.work import Unit
 from sidecar.interval import Interval
 from tests.accuracy import recorded
 from tests.accuracy.curves import load as load_curves
@@ -19,6 +20,7 @@ from tests.accuracy.shift import Shift
 from tests.accuracy.simulated import Work, everything, requests, tokens
 from tests.accuracy.workloads import Wandering
 from tests.unit.line_worker import (
+    ALPHA,
     LIMIT,
     TOKENS,
     TRUTH,
@@ -400,3 +402,125 @@ class TestRealWorker:
         assert all(0.8 < ratio < 1.25 for at, ratio in found if at > 60)
         assert all(0.95 < ratio < 1.05 for at, ratio in found if at > 150)
         assert all(b[0] > a[0] for a, b in pairwise(found))
+
+
+class TestAfterAQueue:
+    """What the queue showed holds for the requests that waited in it."""
+
+    def full(self, start: float, count: int) -> list[Interval]:
+        return [
+            interval(
+                start + 5.0 * i,
+                5 * TRUTH,
+                running=(LIMIT, LIMIT),
+                waiting=(30, 30),
+                generation_tokens=5 * TRUTH * TOKENS,
+                decode_tokens=5 * TRUTH * TOKENS,
+                decode_seconds=5 * LIMIT,
+            )
+            for i in range(1, count + 1)
+        ]
+
+    def test_tokens_that_take_twice_as_long_are_noticed(self) -> None:
+        load = wandering(1, LIMIT / 3, 120)
+        slow = [
+            replace(each, completions=each.completions / 2, decode_tokens=tokens / 2)
+            for each in polls(load, tokens=TOKENS)
+            if (tokens := each.decode_tokens) is not None
+        ]
+        known = learning(CurveEstimator(LIMIT), self.full(0.0, 36))
+        assert known.estimate is not None
+        assert known.estimate.capacity == pytest.approx(TRUTH, rel=0.1)
+
+        for each in slow:
+            known = known.after(each)
+
+        now = known.estimate
+        assert now is not None
+        assert now.capacity == pytest.approx(TRUTH / 2, rel=0.2)
+
+    def test_another_limit_is_another_worker(self) -> None:
+        known = learning(CurveEstimator(LIMIT), self.full(0.0, 36))
+        known = Learning(CurveEstimator(LIMIT / 4), known.state)
+
+        for each in polls(wandering(1, LIMIT / 8, 120), tokens=TOKENS):
+            known = known.after(each)
+
+        n = LIMIT / 4
+        assert known.estimate is not None
+        assert known.estimate.concurrency_limit == n
+        assert known.estimate.capacity == pytest.approx(n / service_time(n), rel=0.15)
+        assert known.state.saturation.completions == 0
+
+    def test_overload_from_the_first_poll_on_is_a_number(self) -> None:
+        """Every interval preempts, so that nothing is learned of the curve."""
+        over = [replace(each, preemptions=99.0) for each in self.full(0.0, 12)]
+
+        estimate = learn(CurveEstimator(LIMIT), over)
+
+        assert estimate is not None
+        assert estimate.capacity == pytest.approx(TRUTH, rel=0.15)
+        assert estimate.method == "the rate seen while requests waited"
+
+    def test_the_batch_that_empties_is_no_change(self) -> None:
+        """200 run, a queue ends, 20 run: in between the two do not fit together."""
+        busy = [
+            interval(5.0 * i, 130, running=(200, 200), waiting=(50, 50))
+            for i in range(1, 61)
+        ]
+        emptying = interval(305, 130, running=(200, 20))
+        light = [interval(305 + 5.0 * i, 40, running=(20, 20)) for i in range(1, 61)]
+
+        known = learning(CurveEstimator(256.0), [*busy, emptying, *light])
+
+        assert known.estimate is not None
+        assert known.estimate.capacity == pytest.approx(26, rel=0.35)
+
+
+class TestMissingForAMoment:
+    def test_a_page_without_its_tokens_once_costs_nothing(self) -> None:
+        found = list(polls(wandering(1, LIMIT / 3, 240), tokens=TOKENS))
+        gappy = [
+            requests(each) if i % 60 == 59 else each for i, each in enumerate(found)
+        ]
+
+        before = learn(CurveEstimator(LIMIT), found)
+        after = learn(CurveEstimator(LIMIT), gappy)
+
+        assert before is not None
+        assert after is not None
+        assert after.capacity == pytest.approx(before.capacity, rel=0.05)
+
+    def test_for_a_minute_and_more_it_is_another_page(self) -> None:
+        found = list(polls(wandering(1, LIMIT / 3, 240), tokens=TOKENS))
+        bare = [requests(each) if i > 120 else each for i, each in enumerate(found)]
+
+        known = learning(CurveEstimator(LIMIT), bare)
+
+        assert known.state.unit is Unit.REQUEST
+
+
+class TestObjective:
+    def test_the_band_knows_that_n_is_read_off(self) -> None:
+        load = wandering(1, LIMIT / 4, 240)
+        free = learn(CurveEstimator(LIMIT), polls(load, tokens=TOKENS))
+        bound = learn(
+            CurveEstimator(LIMIT, service_time(20)), polls(load, tokens=TOKENS)
+        )
+
+        assert free is not None
+        assert bound is not None
+        assert bound.lower is not None
+        assert bound.upper is not None
+        assert bound.lower < 20 / service_time(20) < bound.upper
+        assert bound.upper / bound.lower > 1.2
+
+    def test_one_that_a_request_alone_does_not_meet_is_called_so(self) -> None:
+        load = wandering(1, LIMIT / 4, 240)
+
+        estimate = learn(CurveEstimator(LIMIT, ALPHA / 2), polls(load, tokens=TOKENS))
+
+        assert estimate is not None
+        assert estimate.concurrency_limit == 1
+        assert "shorter than a request alone" in estimate.limited_by
+        assert estimate.capacity > 0.1
