@@ -91,7 +91,6 @@ class Knowledge:
             return self._in_units(unit).after(interval)
         # Preempted requests are computed anew: that is beyond n*, not on the curve.
         learns = not interval.preempted
-        same = self.prefills.lengths.changes
         now = replace(
             self,
             window=self.window.after(interval, unit) if learns else self.window,
@@ -107,7 +106,7 @@ class Knowledge:
         )
         if now.lengths.changes > self.lengths.changes:
             now = now._with_other_lengths()
-        elif now.prefills.lengths.changes > same:
+        elif now.prefills.lengths.changes > self.prefills.lengths.changes:
             # At saturation prompts take another part of the time now.
             now = replace(now, saturation=Saturation(), seen=now.seen.of_others())
         return now._closed() if now._is_full else now

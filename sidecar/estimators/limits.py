@@ -23,6 +23,8 @@ _QUEUE_SECONDS = 10.0
 
 _LEAST_USAGE = 1e-3
 _ENOUGH_READINGS = 24
+_MOST_HELD = 3.0
+"""Of what a request's tokens take: it holds no more, whatever a gauge says."""
 _LATELY = 0.1
 _FORGET = 900.0
 """Seconds in which a limit that was only seen rises by e when it is not seen again:
@@ -144,6 +146,7 @@ class Seen:
         by_size = self.kv_tokens / met
         if not measured:
             return by_size
+        measured = max(measured, by_size / _MOST_HELD)
         share = min(1.0, self.readings / _ENOUGH_READINGS)
         return float(by_size ** (1 - share) * measured**share)
 

@@ -86,6 +86,14 @@ class TestCache:
         assert found[0] == pytest.approx(100, rel=0.05)
         assert found[-1] == pytest.approx(50)
 
+    def test_a_gauge_that_is_stuck_at_full_is_not_believed(self) -> None:
+        """100 fit by their tokens; ten are said to fill it."""
+        known = seen(
+            running=(10, 10), kv_usage=1.0, kv_tokens=141_000.0, prompt_tokens=9000.0
+        )
+
+        assert lowest(known, 256, 500.0).requests == pytest.approx(33, abs=1)
+
     def test_so_many_of_the_longest_fit_whatever_else_is_read(self) -> None:
         known = seen(running=(10, 10), kv_usage=0.9, kv_longest=30.0)
 
