@@ -5,10 +5,27 @@ from pathlib import Path
 import pytest
 
 from sidecar import trace
-from sidecar.engines.base import GENERATION_TOKENS
+from sidecar.engines.base import (
+    CACHED_TOKENS,
+    DECODE_SECONDS,
+    DECODE_TOKENS,
+    GENERATION_TOKENS,
+    PREEMPTIONS,
+    PREFILL_SECONDS,
+    PROMPT_TOKENS,
+)
 from sidecar.errors import TraceError
 from tests.unit.makers import FIXTURES, sample
 
+COUNTERS = (
+    GENERATION_TOKENS,
+    PROMPT_TOKENS,
+    CACHED_TOKENS,
+    PREEMPTIONS,
+    DECODE_SECONDS,
+    DECODE_TOKENS,
+    PREFILL_SECONDS,
+)
 HEAD = ",".join(trace.COLUMNS)
 
 
@@ -40,16 +57,30 @@ class TestReading:
         assert row.sample is None
 
     def test_what_is_written_is_read_again(self, tmp_path: Path) -> None:
-        written = sample(3.5, 7, 2, tokens=123456789, waiting=1.0, kv_usage=0.25)
+        counters = {
+            name: {(): float(value)} for value, name in enumerate(COUNTERS, start=1)
+        }
+        written = sample(
+            3.5,
+            7,
+            2,
+            counters=counters,
+            waiting=1.0,
+            kv_usage=0.25,
+            kv_tokens=65536.0,
+            kv_longest=12.5,
+        )
         row = trace.row(3.5, written)
 
-        (found,) = trace.read(write(tmp_path, HEAD, ",".join(row.values())))
+        (found,) = trace.read(write(tmp_path, ",".join(row), ",".join(row.values())))
 
         assert found.sample is not None
         assert found.time == 3.5
         assert found.sample.completed_total == 7
-        assert found.sample.total(GENERATION_TOKENS) == 123456789
+        assert found.sample.counters == counters
         assert found.sample.kv_usage == 0.25
+        assert found.sample.kv_tokens == 65536
+        assert found.sample.kv_longest == 12.5
 
 
 class TestErrors:
