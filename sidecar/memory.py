@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from stat import S_ISREG
 from tempfile import NamedTemporaryFile
@@ -53,7 +54,7 @@ class Memory:
         wall: Callable[[], float] = time.time,
     ) -> None:
         # Where a link points to is what lasts, not the link.
-        self.path = path.resolve()
+        self.path = Path(os.path.realpath(path))
         self._given = path
         self._is_ours = True
         self._name = name
@@ -71,7 +72,7 @@ class Memory:
         try:
             state = estimator.from_json(entry["state"])
             return Learning(estimator, state, estimator.estimate(state))
-        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+        except _UNUSABLE as error:
             reason = str(error).partition("\n")[0]
             self._warn(f"what it says of {sample.model_name} is not usable: {reason}")
             return None
@@ -94,7 +95,6 @@ class Memory:
             if key not in entries or entries[key]["evidence"] < evidence:
                 entries[key] = {
                     "saved_at": round(self._wall(), 3),
-                    "capacity": each.estimate.capacity,
                     "evidence": evidence,
                     "state": each.estimator.to_json(each.state),
                 }
@@ -137,7 +137,7 @@ class Memory:
             self._warn(f"it cannot be read: {error.strerror}")
             return {}
         try:
-            data = json.loads(text, parse_constant=_refuse)
+            data = json.loads(text, parse_constant=_refuse, parse_float=_finite)
             version, learned = data["version"], data["learned"]
             if isinstance(version, int) and version > VERSION:
                 self._is_ours = False
@@ -191,5 +191,16 @@ class Memory:
         self._changes.say(str(self.path), reason, "warning", text)
 
 
+_UNUSABLE = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+"""What a damaged entry may raise, wherever the damage shows."""
+
+
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number

@@ -8,7 +8,7 @@ throughput is the capacity, and that is weighed in (``saturation``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from typing import Any
 
@@ -37,7 +37,7 @@ time of a step is a line, and what bends requests, their prompts, is counted apa
 MOST_BY_LIMIT = 1.0
 """Error of log X by that of n*, at the most: where R hardly rises it is anything."""
 
-BENT_BEYOND_SD = 0.08
+BENT_BEYOND_SD = 0.12
 """More of it where R bends: two parts in a hundred of R at light load are a quarter of
 what lies beyond."""
 
@@ -94,12 +94,14 @@ class CurveEstimator:
     ) -> tuple[Knowledge, Estimate | None]:
         """Learn from the interval, then say what is known.
 
-        An idle interval says nothing about capacity and leaves everything as it was.
+        An idle interval says nothing about capacity and leaves everything as it was,
+        but that the last queue is longer ago.
         A new worker's first requests teach nothing: by them it is judged only as long
         as there are no others.
         """
         if interval.completions == 0 and max(interval.running) == 0:
-            return state, None
+            aged = state.saturation.aged(interval.duration)
+            return replace(state, saturation=aged), None
         state = state.limited_to(self.max_concurrency)
         now, left = state.after(interval), interval.left_before
         if left is None or left >= WARM_UP:
@@ -191,6 +193,10 @@ class CurveEstimator:
         # What cannot be gone on with must show now, not at the next poll.
         for interval in _TRIAL:
             self.step(state, interval)
+        found = self.estimate(state)
+        if found and not 0 < (found.lower or 0.0) <= (found.upper or 0.0) < LARGEST:
+            msg = f"its capacity would be {found.lower} to {found.upper} requests/s"
+            raise ValueError(msg)
         return state
 
     def _limit(self, state: Knowledge, length: float, prompt_seconds: float) -> Limit:

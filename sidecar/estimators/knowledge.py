@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import sqrt
 
 from sidecar.estimators.change import Change, surprise
 from sidecar.estimators.evidence import LEAST_AREA, Evidence, evidence
@@ -42,6 +43,9 @@ RECALLED_WINDOWS = 40.0
 """What an earlier run learned counts for no more: ten minutes, then the new weighs
 more."""
 
+_ROUNDS = 4
+"""Times to ask what was recalled: α and the cost of prompts have to agree."""
+
 _ALONE_ERROR = 0.03
 _ALONE_WINDOWS = 20.0
 """Error of the log of what a token takes alone, when requests have become others; and
@@ -57,6 +61,7 @@ class Knowledge:
         before: scores of the shapes from levels that hold no more.
         alone: what a token takes alone, from such levels.
         known: what that said of the curve when it was last asked.
+        alpha: seconds of a unit alone, as of the last few times; None: not asked yet.
         windows, asked_at: closed since the level was learned anew, and by then.
         lengths: units per request.
         unit: what α is the time of, and what is counted while requests wait.
@@ -70,6 +75,7 @@ class Knowledge:
     before: Scores = ()
     alone: Evidence | None = None
     known: Posterior = field(default_factory=Posterior)
+    alpha: float | None = None
     change: Change = field(default_factory=Change)
     seen: Seen = field(default_factory=Seen)
     lengths: Lengths = field(default_factory=Lengths)
@@ -150,16 +156,17 @@ class Knowledge:
             windows=windows,
             evidence=0.0,
         )
-        # What prompts cost is told by α, and α without the prompts by their cost.
-        return now._explained()._explained()
+        for _ in range(_ROUNDS):
+            now = now._explained()
+        return now
 
     @property
     def prompt_cost(self) -> PromptCost:
         """The time of a prompt token, where units do not hold their prompts."""
         if self.unit is Unit.REQUEST:
             return PromptCost()
-        if self.known.alpha:
-            return self.prefills.cost(self.known.alpha)
+        if self.alpha:
+            return self.prefills.cost(self.alpha)
         works = [self.window, *self.levels.all()]
         units = sum(work.units for work in works)
         return self.prefills.cost(sum(work.area for work in works) / max(1.0, units))
@@ -192,7 +199,7 @@ class Knowledge:
         window, unit = self.window, self.unit
         now = replace(self, window=Work(), evidence=self.evidence + window.completions)
         found = evidence(window, unit, self.prompt_cost)
-        if found is None or (unit is Unit.REQUEST and window.is_filling):
+        if found is None or (self.known.lines and window.is_filling(unit)):
             return now
         change = Change()
         if self.known.lines:
@@ -219,7 +226,12 @@ class Knowledge:
             found.append(replace(self.alone, variance=age * self.alone.variance))
         weights = log_weights(tokens=unit is not Unit.REQUEST)
         known = explain(found, weights, self.before)
-        return replace(self, known=known, asked_at=self.windows)
+        # What prompts cost is told by α, and α without the prompts by their cost: taken
+        # at once the two may chase each other for ever.
+        alpha = known.alpha
+        if self.alpha and alpha:
+            alpha = sqrt(self.alpha * alpha)
+        return replace(self, known=known, alpha=alpha, asked_at=self.windows)
 
     def _of_others(self, recent: Iterable[Work]) -> Knowledge:
         """Requests have become others: learn their level, keep the shape."""
@@ -267,6 +279,7 @@ class Knowledge:
             before=self.known.kept,
             alone=None,
             known=Posterior(),
+            alpha=None,
             change=Change(),
             lengths=Lengths(),
             saturation=Saturation(),

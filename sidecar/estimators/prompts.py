@@ -47,7 +47,10 @@ class Prefills:
     def after(self, interval: Interval) -> Prefills:
         """With one more interval."""
         # A prompt is computed when its request begins, not when it is done.
-        begun = interval.completions + interval.growth_by_arrivals
+        if interval.preempted:
+            # Some begin anew, some go on: whose prompts these are cannot be told.
+            return self
+        begun = interval.completions + interval.growth
         lengths = self.lengths.after(computed_prompts(interval), begun)
         # The time of other prompts is not the time of these.
         is_same = lengths.changes == self.lengths.changes

@@ -15,6 +15,9 @@ MEMORY = 300.0
 _ERROR = 0.03
 """Of the logarithm: queues come and go within an interval."""
 
+_FILLING = 0.5
+"""Growth over completions: above it the batch fills."""
+
 _BURST, _BURST_SECONDS = 0.3, 5.0
 """Error of the logarithm after so short a queue: prompts or answers come in bursts."""
 
@@ -37,15 +40,24 @@ class Saturation:
     age: float = 0.0
 
     def after(self, interval: Interval, unit: Unit) -> Saturation:
-        """With one more interval; older unless requests waited in it."""
+        """With one more interval; older unless requests waited in it.
+
+        While the batch still fills, what is done is less than what it could do.
+        """
         if not interval.queued:
-            return replace(self, age=self.age + interval.duration)
+            return self.aged(interval.duration)
+        if abs(interval.growth) > _FILLING * interval.completions:
+            return self
         keep = exp(-interval.duration / MEMORY)
         return Saturation(
             keep * self.units + unit.done(interval),
             keep * self.completions + interval.completions,
             keep * self.seconds + interval.duration,
         )
+
+    def aged(self, seconds: float) -> Saturation:
+        """So much later; the same where requests never waited."""
+        return replace(self, age=self.age + seconds) if self.seconds else self
 
     def rate(self, unit: Unit) -> LogNormal | None:
         """Units/s, with counting noise; None where requests never waited."""

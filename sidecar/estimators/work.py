@@ -55,9 +55,6 @@ def computed_prompts(interval: Interval) -> float | None:
     return max(0.0, interval.prompt_tokens - (interval.cached_tokens or 0.0))
 
 
-_FILLING = 1.0
-"""Growth over completions."""
-
 _AT_ONCE = 1e-3
 """Of a service time: polls so close hide nothing."""
 
@@ -132,11 +129,11 @@ class Work:
             keep * self.growth,
         )
 
-    @property
-    def is_filling(self) -> bool:
+    def is_filling(self, unit: Unit) -> bool:
         """Whether the batch filled or emptied meanwhile: those that ran and those that
-        were done are not the same then."""
-        return abs(self.growth) > _FILLING * self.completions
+        were done are not the same then, and n is no number but many."""
+        most = self.completions if unit is Unit.REQUEST else self.mean
+        return abs(self.growth) > most
 
     @property
     def mean(self) -> float:

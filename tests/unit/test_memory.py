@@ -232,6 +232,8 @@ class TestDamage:
             {"state": {"lengths": {"known": {"tokens": 0, "requests": 99}}}},
             {"state": {"lengths": {"scatter": 0}}},
             {"saved_at": 10**400},
+            {"state": {"levels": {"highest": 5e-324}}},
+            {"state": json.loads("[" * 900 + "]" * 900)},
             {"state": {"unit": "parsec"}},
             {"state": {"lengths": {"known": {"tokens": -5, "requests": 1e9}}}},
         ],
@@ -292,6 +294,23 @@ class TestDamage:
         assert not path.is_file()
         assert [each.name for each in path.parent.iterdir()] == [path.name]
         assert len(log.warnings) == 1
+
+    def test_a_link_to_itself_is_no_file(self, opened: Open, path: Path) -> None:
+        path.symlink_to(path)
+
+        memory, log = opened()
+        memory.keep([(worker(), learned(count=60))], now=True)
+
+        assert len(log.warnings) >= 1
+
+    def test_a_number_that_json_cannot_write_is_not_read(
+        self, opened: Open, path: Path
+    ) -> None:
+        path.write_text('{"version": 1, "learned": {"other": {"saved_at": 1e400}}}')
+
+        opened()[0].keep([(worker(), learned(count=60))], now=True)
+
+        assert opened()[0].recall(CURVE, worker()) is not None
 
     def test_where_a_link_points_to_is_what_lasts(
         self, opened: Open, path: Path, tmp_path: Path
