@@ -131,9 +131,9 @@ class Memory:
             text = self.path.read_text("utf-8")
         except FileNotFoundError:
             return {}
-        except (OSError, UnicodeDecodeError) as error:
-            if isinstance(error, UnicodeDecodeError):
-                return self._set_aside("it is not text")
+        except UnicodeDecodeError:
+            return self._set_aside("it is not text")
+        except OSError as error:
             self._warn(f"it cannot be read: {error.strerror}")
             return {}
         try:

@@ -40,6 +40,7 @@ _MORE_COUNTERS = {
     "inter_token_latency_seconds_count": DECODE_TOKENS,
     "request_prefill_time_seconds_sum": PREFILL_SECONDS,
 }
+_ALL_COUNTERS = _COUNTERS | _MORE_COUNTERS
 MORE_COLUMNS = (*_MORE_COUNTERS, KV_TOKENS, KV_LONGEST)
 """And these, where the worker has them: the estimate is the better for it."""
 
@@ -79,8 +80,7 @@ def row(time: float, sample: Sample | None) -> dict[str, str]:
             KV_TOKENS: sample.kv_tokens,
             KV_LONGEST: sample.kv_longest,
         }
-        counters = _COUNTERS | _MORE_COUNTERS
-        values |= {column: sample.total(ours) for column, ours in counters.items()}
+        values |= {column: sample.total(ours) for column, ours in _ALL_COUNTERS.items()}
     found = ((column, values.get(column)) for column in (*COLUMNS, *MORE_COLUMNS))
     return {column: "" if v is None else f"{v:.15g}" for column, v in found}
 
@@ -118,7 +118,7 @@ class _Cells:
             return None
         counters: dict[str, Series] = {
             ours: {(): value}
-            for column, ours in (_COUNTERS | _MORE_COUNTERS).items()
+            for column, ours in _ALL_COUNTERS.items()
             if (value := self.number(column)) is not None
         }
         return Sample(

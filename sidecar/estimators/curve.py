@@ -18,7 +18,7 @@ from sidecar.engines.base import LARGEST
 from sidecar.estimators.base import Estimate
 from sidecar.estimators.knowledge import Knowledge
 from sidecar.estimators.limits import CACHE, OBJECTIVE, Limit, lowest
-from sidecar.estimators.posterior import Posterior
+from sidecar.estimators.posterior import LogNormal, Posterior
 from sidecar.estimators.shapes import candidates, prior
 from sidecar.estimators.work import Unit
 from sidecar.interval import Interval
@@ -68,6 +68,8 @@ _TRIAL = tuple(
 )
 """A minute of any worker."""
 
+_QUEUE_ONLY = "the rate seen while requests waited"
+
 _STEP, _LEAST_ELASTICITY = 1.2, 0.05
 
 _JSON = TypeAdapter(Knowledge)
@@ -111,8 +113,7 @@ class CurveEstimator:
     def estimate(self, state: Knowledge) -> Estimate | None:
         """What is known; None while it is nothing."""
         known, unit = state.known, state.unit
-        tokens = unit is not Unit.REQUEST
-        length = state.lengths.mean if tokens else 1.0
+        tokens, length = unit is not Unit.REQUEST, state.length
         if not known.lines or length is None:
             return self._saturated(state)
         cost = state.prompt_cost
@@ -146,15 +147,8 @@ class CurveEstimator:
         if tokens:
             capacity = capacity.widened(sqrt(state.lengths.variance)).over(length)
             method += f", at {length:.0f} tokens a request"
-        return Estimate(
-            capacity=capacity.harmonic,
-            lower=capacity.quantile(-BAND),
-            upper=capacity.quantile(BAND),
-            concurrency_limit=limit.requests,
-            limited_by=limit.origin,
-            evidence=state.evidence + state.window.completions,
-            method=method,
-        )
+        evidence = state.evidence + state.window.completions
+        return _estimate(capacity, limit, evidence, method)
 
     def _saturated(self, state: Knowledge) -> Estimate | None:
         """What the queue shows, where there is nothing else."""
@@ -162,15 +156,8 @@ class CurveEstimator:
         if capacity is None or self.latency_objective is not None:
             return None
         limit = lowest(state.seen, self.max_concurrency)
-        return Estimate(
-            capacity=capacity.harmonic,
-            lower=capacity.quantile(-BAND),
-            upper=capacity.quantile(BAND),
-            concurrency_limit=limit.requests,
-            limited_by=limit.origin,
-            evidence=state.saturation.completions,
-            method="the rate seen while requests waited",
-        )
+        evidence, method = state.saturation.completions, _QUEUE_ONLY
+        return _estimate(capacity, limit, evidence, method)
 
     def to_json(self, state: Knowledge) -> Any:
         """What is worth keeping for another run."""
@@ -210,6 +197,20 @@ class CurveEstimator:
         if allowed <= 1.01:
             return Limit(1.0, f"{OBJECTIVE}, shorter than a request alone")
         return Limit(allowed, OBJECTIVE)
+
+
+def _estimate(
+    capacity: LogNormal, limit: Limit, evidence: float, method: str
+) -> Estimate:
+    return Estimate(
+        capacity=capacity.harmonic,
+        lower=capacity.quantile(-BAND),
+        upper=capacity.quantile(BAND),
+        concurrency_limit=limit.requests,
+        limited_by=limit.origin,
+        evidence=evidence,
+        method=method,
+    )
 
 
 def _decoding(

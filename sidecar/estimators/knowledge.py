@@ -161,6 +161,11 @@ class Knowledge:
         return now
 
     @property
+    def length(self) -> float | None:
+        """Units per request; None where that is not known yet."""
+        return 1.0 if self.unit is Unit.REQUEST else self.lengths.mean
+
+    @property
     def prompt_cost(self) -> PromptCost:
         """The time of a prompt token, where units do not hold their prompts."""
         if self.unit is Unit.REQUEST:

@@ -101,8 +101,7 @@ def _read(estimate: Estimate | None) -> Rate | None:
 
 
 def _levels(state: Knowledge) -> Iterator[Level]:
-    unit, cost = state.unit, state.prompt_cost
-    length = 1.0 if unit is Unit.REQUEST else state.lengths.mean
+    unit, cost, length = state.unit, state.prompt_cost, state.length
     if length is None:
         return
     prompt = cost.seconds * (state.prefills.lengths.mean or 0.0)

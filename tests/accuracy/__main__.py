@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from multiprocessing import Pool
+from operator import methodcaller
 from typing import Protocol
 
 from sidecar.simulator import PRESETS
 from tests.accuracy import curves, recorded, runs, shift
 from tests.accuracy.runs import Run
 from tests.accuracy.shift import Shift
-from tests.accuracy.simulated import Work, everything, requests, tokens
+from tests.accuracy.simulated import Strip, Work, everything, requests, tokens
 from tests.accuracy.workloads import Steady, Wandering
 
 SEEDS = range(3)
@@ -38,22 +39,16 @@ def published(share: float, *, moe: bool) -> list[Job]:
     return [Wandering(curve, share, seed) for curve in chosen for seed in SEEDS]
 
 
-def simulated(names: Iterable[str], strip: object = everything) -> list[Job]:
+def simulated(names: Iterable[str], strip: Strip = everything) -> list[Job]:
     """A quarter of an hour between 5 % and 30 % of the capacity."""
     return [
-        Work(name, 0.05, 0.3, 15, seed, strip)  # type: ignore[arg-type]
-        for name in names
-        for seed in MORE_SEEDS
+        Work(name, 0.05, 0.3, 15, seed, strip) for name in names for seed in MORE_SEEDS
     ]
 
 
-def steady(strip: object = everything) -> list[Job]:
+def steady() -> list[Job]:
     """An hour at a quarter of the capacity."""
-    return [
-        Work(name, 0.25, 0.25, 60, seed, strip)  # type: ignore[arg-type]
-        for name in PRESETS
-        for seed in SEEDS
-    ]
+    return [Work(name, 0.25, 0.25, 60, seed) for name in PRESETS for seed in SEEDS]
 
 
 def rows() -> list[tuple[str, Sequence[Job]]]:
@@ -81,14 +76,8 @@ def rows() -> list[tuple[str, Sequence[Job]]]:
     ]
 
 
-def run(job: Job) -> Run:
-    """In another process."""
-    return job.run()
-
-
-def run_shift(job: Shift) -> tuple[float, float]:
-    """In another process."""
-    return job.run()
+RUN = methodcaller("run")
+"""A job, in another process."""
 
 
 def _heading(columns: Sequence[str]) -> str:
@@ -99,14 +88,14 @@ if __name__ == "__main__":
     with Pool() as pool:
         print(_heading(runs.COLUMNS), flush=True)
         for name, jobs in rows():
-            print(runs.row(name, pool.map(run, jobs, chunksize=1)), flush=True)
+            print(runs.row(name, pool.map(RUN, jobs, chunksize=1)), flush=True)
         print("\n" + _heading(shift.COLUMNS), flush=True)
         for name, strip in (
             ("simulated vLLM", everything),
             ("tokens counted but not timed", tokens),
         ):
             steps = [Shift(preset, seed, strip) for preset in PRESETS for seed in SEEDS]
-            print(shift.row(name, pool.map(run_shift, steps, chunksize=1)), flush=True)
+            print(shift.row(name, pool.map(RUN, steps, chunksize=1)), flush=True)
         print("\n" + _heading(recorded.COLUMNS))
         for step in (1, 5):
             print(recorded.row(step))

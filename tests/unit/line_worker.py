@@ -10,6 +10,7 @@ from sidecar.estimators.base import Estimate, Learning
 from sidecar.estimators.curve import CurveEstimator
 from sidecar.estimators.knowledge import Knowledge
 from sidecar.interval import Interval
+from tests.accuracy.runs import last
 from tests.unit.makers import interval
 
 ALPHA, BETA = 2.0, 0.05
@@ -57,10 +58,23 @@ def wandering(low: float, high: float, count: int, seed: int = 2) -> list[float]
 def learning(
     estimator: CurveEstimator, found: Iterable[Interval]
 ) -> Learning[Knowledge]:
-    known: Learning[Knowledge] = Learning.begin(estimator)
-    for each in found:
-        known = known.after(each)
-    return known
+    return last(estimator, found)
+
+
+def queue(start: float, count: int, rate: float = TRUTH) -> list[Interval]:
+    """Polls with a full batch, requests that wait, and so many done a second."""
+    return [
+        interval(
+            start + 5.0 * i,
+            5 * rate,
+            running=(LIMIT, LIMIT),
+            waiting=(30, 30),
+            generation_tokens=5 * rate * TOKENS,
+            decode_tokens=5 * rate * TOKENS,
+            decode_seconds=5 * LIMIT,
+        )
+        for i in range(1, count + 1)
+    ]
 
 
 def learn(estimator: CurveEstimator, found: Iterable[Interval]) -> Estimate | None:

@@ -27,6 +27,7 @@ from tests.unit.line_worker import (
     learn,
     learning,
     polls,
+    queue,
     service_time,
     wandering,
 )
@@ -281,23 +282,11 @@ class TestCliff:
 
     def test_what_the_queue_shows_is_believed(self) -> None:
         light = polls(wandering(1, LIMIT / 2, 240), tokens=TOKENS)
-        full = (
-            interval(
-                1200 + 5.0 * i,
-                5 * TRUTH / 4,
-                running=(LIMIT, LIMIT),
-                waiting=(30, 30),
-                generation_tokens=5 * TRUTH / 4 * TOKENS,
-                decode_tokens=5 * TRUTH / 4 * TOKENS,
-                decode_seconds=5 * LIMIT,
-            )
-            for i in range(1, 13)
-        )
         known = learning(CurveEstimator(LIMIT), light)
         assert known.estimate is not None
         assert known.estimate.capacity == pytest.approx(TRUTH, rel=0.1)
 
-        for each in full:
+        for each in queue(1200.0, 12, TRUTH / 4):
             known = known.after(each)
 
         now = known.estimate
@@ -407,20 +396,6 @@ class TestRealWorker:
 class TestAfterAQueue:
     """What the queue showed holds for the requests that waited in it."""
 
-    def full(self, start: float, count: int) -> list[Interval]:
-        return [
-            interval(
-                start + 5.0 * i,
-                5 * TRUTH,
-                running=(LIMIT, LIMIT),
-                waiting=(30, 30),
-                generation_tokens=5 * TRUTH * TOKENS,
-                decode_tokens=5 * TRUTH * TOKENS,
-                decode_seconds=5 * LIMIT,
-            )
-            for i in range(1, count + 1)
-        ]
-
     def test_tokens_that_take_twice_as_long_are_noticed(self) -> None:
         load = wandering(1, LIMIT / 3, 120)
         slow = [
@@ -428,7 +403,7 @@ class TestAfterAQueue:
             for each in polls(load, tokens=TOKENS)
             if (tokens := each.decode_tokens) is not None
         ]
-        known = learning(CurveEstimator(LIMIT), self.full(0.0, 36))
+        known = learning(CurveEstimator(LIMIT), queue(0.0, 36))
         assert known.estimate is not None
         assert known.estimate.capacity == pytest.approx(TRUTH, rel=0.1)
 
@@ -440,7 +415,7 @@ class TestAfterAQueue:
         assert now.capacity == pytest.approx(TRUTH / 2, rel=0.2)
 
     def test_another_limit_is_another_worker(self) -> None:
-        known = learning(CurveEstimator(LIMIT), self.full(0.0, 36))
+        known = learning(CurveEstimator(LIMIT), queue(0.0, 36))
         known = Learning(CurveEstimator(LIMIT / 4), known.state)
 
         for each in polls(wandering(1, LIMIT / 8, 120), tokens=TOKENS):
@@ -454,7 +429,7 @@ class TestAfterAQueue:
 
     def test_overload_from_the_first_poll_on_is_a_number(self) -> None:
         """Every interval preempts, so that nothing is learned of the curve."""
-        over = [replace(each, preemptions=99.0) for each in self.full(0.0, 12)]
+        over = [replace(each, preemptions=99.0) for each in queue(0.0, 12)]
 
         estimate = learn(CurveEstimator(LIMIT), over)
 
