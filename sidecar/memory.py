@@ -24,8 +24,9 @@ from sidecar.log import Changes
 from sidecar.sample import Sample
 
 VERSION = 1
-"""Of the file. What another version wrote says nothing here; a later one is left alone,
-for in a rolling upgrade its release runs beside this one."""
+"""Of the file; a state goes there by the order of its fields, and another order is
+another version. What such wrote says nothing here; a later one is left alone, for in a
+rolling upgrade its release runs beside this one."""
 
 WRITE_EVERY = 60.0
 """Seconds."""

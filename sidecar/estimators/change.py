@@ -7,8 +7,8 @@ one for each side (Page, 1954).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
+from typing import NamedTuple
 
 from sidecar.estimators.evidence import Evidence
 from sidecar.estimators.posterior import Posterior
@@ -37,8 +37,7 @@ def surprise(found: Evidence, known: Posterior) -> float:
     return off / sqrt(found.variance + expected.sd**2 + _DRIFT**2)
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """The sums, and the windows since they left zero."""
 
     above: float = 0.0

@@ -8,7 +8,7 @@ throughput is the capacity, and that is weighed in (``saturation``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
@@ -103,7 +103,7 @@ class CurveEstimator:
         """
         if interval.completions == 0 and max(interval.running) == 0:
             aged = state.saturation.aged(interval.duration)
-            return replace(state, saturation=aged), None
+            return state._replace(saturation=aged), None
         state = state.limited_to(self.max_concurrency)
         now, left = state.after(interval), interval.left_before
         if left is None or left >= WARM_UP:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 from sidecar.estimators.prompts import PromptCost
 from sidecar.estimators.work import Unit, Work
@@ -21,8 +21,7 @@ _ELASTICITY = 0.4
 """Of R to n, at the most where a few requests run: by it an error in n is one in R."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What work says: a unit took ``log_time`` among ``concurrency``.
 
     Attributes:

@@ -8,8 +8,8 @@ was known, and take the rest with them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from math import sqrt
+from typing import NamedTuple
 
 from sidecar.estimators.change import Change, surprise
 from sidecar.estimators.evidence import LEAST_AREA, Evidence, evidence
@@ -27,7 +27,7 @@ ENOUGH_COMPLETIONS, ENOUGH_SECONDS, ENOUGH_SERVICE_TIMES = 8.0, 15.0, 1.0
 ENOUGH_TOKENS = 500.0
 """A window: tokens are done at once, requests take their time."""
 
-ENOUGH_NEWS = 0.1
+ENOUGH_NEWS = 0.15
 """Of all windows: so many more, and the levels are asked anew."""
 
 FEWEST_TOKENS, FEWEST_COMPLETIONS = 50.0, 4.0
@@ -52,8 +52,7 @@ _ALONE_WINDOWS = 20.0
 the windows after which it is twice as large, for it is not seen again."""
 
 
-@dataclass(frozen=True)
-class Knowledge:
+class Knowledge(NamedTuple):
     """All that is remembered; its size does not grow.
 
     Attributes:
@@ -70,17 +69,17 @@ class Knowledge:
         evidence: completions learned from.
     """
 
-    window: Work = field(default_factory=Work)
-    levels: Levels = field(default_factory=Levels)
+    window: Work = Work()
+    levels: Levels = Levels()
     before: Scores = ()
     alone: Evidence | None = None
-    known: Posterior = field(default_factory=Posterior)
+    known: Posterior = Posterior()
     alpha: float | None = None
-    change: Change = field(default_factory=Change)
-    seen: Seen = field(default_factory=Seen)
-    lengths: Lengths = field(default_factory=Lengths)
-    prefills: Prefills = field(default_factory=Prefills)
-    saturation: Saturation = field(default_factory=Saturation)
+    change: Change = Change()
+    seen: Seen = Seen()
+    lengths: Lengths = Lengths()
+    prefills: Prefills = Prefills()
+    saturation: Saturation = Saturation()
     unit: Unit = Unit.REQUEST
     missing: int = 0
     sequences: float | None = None
@@ -93,12 +92,11 @@ class Knowledge:
         unit = Unit.best(interval)
         if unit is not self.unit:
             if unit.rank < self.unit.rank and self.missing < MISSING:
-                return replace(self, missing=self.missing + 1)
+                return self._replace(missing=self.missing + 1)
             return self._in_units(unit).after(interval)
         # Preempted requests are computed anew: that is beyond n*, not on the curve.
         learns = not interval.preempted
-        now = replace(
-            self,
+        now = self._replace(
             window=self.window.after(interval, unit) if learns else self.window,
             seen=self.seen.after(interval),
             lengths=self.lengths.after(
@@ -114,7 +112,7 @@ class Knowledge:
             now = now._with_other_lengths()
         elif now.prefills.lengths.changes > self.prefills.lengths.changes:
             # At saturation prompts take another part of the time now.
-            now = replace(now, saturation=Saturation(), seen=now.seen.of_others())
+            now = now._replace(saturation=Saturation(), seen=now.seen.of_others())
         return now._closed() if now._is_full else now
 
     def limited_to(self, sequences: float | None) -> Knowledge:
@@ -122,9 +120,8 @@ class Knowledge:
         if sequences == self.sequences:
             return self
         if self.sequences is None:
-            return replace(self, sequences=sequences)
-        return replace(
-            self,
+            return self._replace(sequences=sequences)
+        return self._replace(
             sequences=sequences,
             seen=self.seen.unlimited(),
             saturation=Saturation(),
@@ -140,15 +137,14 @@ class Knowledge:
     def to_keep(self) -> Knowledge:
         """What is worth keeping for another run: all but what is under way."""
         kept = self.so_far
-        return replace(kept, window=Work(), known=Posterior(), change=Change())
+        return kept._replace(window=Work(), known=Posterior(), change=Change())
 
     def recalled(self) -> Knowledge:
         """As the starting point of another run: it holds, but is soon outweighed."""
         keep = min(1.0, RECALLED_WINDOWS / max(1.0, self.windows))
         windows = int(keep * self.windows)
         levels = self.levels.faded(keep)
-        now = replace(
-            self.to_keep,
+        now = self.to_keep._replace(
             levels=levels,
             lengths=self.lengths.checked(),
             prefills=self.prefills.checked(),
@@ -202,7 +198,7 @@ class Knowledge:
     def _closed(self) -> Knowledge:
         """The window is added to the levels, or shows that they hold no more."""
         window, unit = self.window, self.unit
-        now = replace(self, window=Work(), evidence=self.evidence + window.completions)
+        now = self._replace(window=Work(), evidence=self.evidence + window.completions)
         found = evidence(window, unit, self.prompt_cost)
         if found is None or (self.known.lines and window.is_filling(unit)):
             return now
@@ -211,8 +207,7 @@ class Knowledge:
             change = self.change.after(surprise(found, self.known), window)
         if change.is_certain:
             return now._of_others(change.recent)._explained()
-        now = replace(
-            now,
+        now = now._replace(
             levels=self.levels.after(window, unit),
             change=change,
             windows=self.windows + 1,
@@ -228,7 +223,7 @@ class Knowledge:
         found = [each for each in every if each]
         if self.alone:
             age = (1 + self.windows / _ALONE_WINDOWS) ** 2
-            found.append(replace(self.alone, variance=age * self.alone.variance))
+            found.append(self.alone._replace(variance=age * self.alone.variance))
         weights = log_weights(tokens=unit is not Unit.REQUEST)
         known = explain(found, weights, self.before)
         # What prompts cost is told by α, and α without the prompts by their cost: taken
@@ -236,15 +231,14 @@ class Knowledge:
         alpha = known.alpha
         if self.alpha and alpha:
             alpha = sqrt(self.alpha * alpha)
-        return replace(self, known=known, alpha=alpha, asked_at=self.windows)
+        return self._replace(known=known, alpha=alpha, asked_at=self.windows)
 
     def _of_others(self, recent: Iterable[Work]) -> Knowledge:
         """Requests have become others: learn their level, keep the shape."""
         levels = Levels()
         for each in recent:
             levels = levels.after(each, self.unit)
-        return replace(
-            self,
+        return self._replace(
             levels=levels,
             before=self.known.kept,
             alone=None,
@@ -260,12 +254,11 @@ class Knowledge:
         It holds another part of the cache, and more or less of it to read at each step:
         a token takes as long as before alone, but another time among others.
         """
-        now = replace(self, seen=self.seen.of_others(), saturation=Saturation())
+        now = self._replace(seen=self.seen.of_others(), saturation=Saturation())
         if not self.known.lines:
             return now
         alone = self.known.throughput(1.0)
-        return replace(
-            now,
+        return now._replace(
             window=Work(),
             levels=Levels(highest=self.levels.highest),
             before=(),
@@ -277,8 +270,7 @@ class Knowledge:
 
     def _in_units(self, unit: Unit) -> Knowledge:
         """The page counts other things now: learn the level anew, keep the shape."""
-        return replace(
-            self,
+        return self._replace(
             window=Work(),
             levels=Levels(highest=self.levels.highest),
             before=self.known.kept,

@@ -9,8 +9,8 @@ noise then averages out (Wald, 1940; Durbin, 1954).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from math import exp, floor, log, sqrt
+from typing import NamedTuple
 
 from sidecar.estimators.work import Unit, Work
 
@@ -29,8 +29,7 @@ LEAST = 1e-6
 """Load that no worker is below; it keeps the logarithm finite."""
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A window that waits to be filed between its neighbours; and n of the earlier."""
 
     work: Work
@@ -46,8 +45,7 @@ class Waiting:
         return self.work.mean
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(NamedTuple):
     """Work by level; each level's is a sum in which the old fades.
 
     Where tokens are counted the level is the rate of tokens: exact, and the noise of
@@ -58,7 +56,7 @@ class Levels:
         highest: concurrency met lately, requests.
     """
 
-    works: Mapping[int, Work] = field(default_factory=dict)
+    works: Mapping[int, Work] = {}
     highest: float = 0.0
     waiting: Waiting | None = None
 
@@ -75,15 +73,18 @@ class Levels:
 
     def all(self) -> Iterator[Work]:
         """Every level, with the window that waits as far as its level is known."""
-        works = self.works
-        if self.waiting:
-            works = self._with(self.waiting.work, self.waiting.level(None))
-        return iter(works.values())
+        return iter(self._filed.values())
 
     def faded(self, keep: float) -> Levels:
         """The same, counting for less."""
-        works = {level: work.faded(keep) for level, work in self.works.items()}
+        works = {level: work.faded(keep) for level, work in self._filed.items()}
         return Levels(works, self.highest)
+
+    @property
+    def _filed(self) -> Mapping[int, Work]:
+        if self.waiting is None:
+            return self.works
+        return self._with(self.waiting.work, self.waiting.level(None))
 
     def _with(self, window: Work, load: float) -> Mapping[int, Work]:
         level = floor(log(max(load, LEAST)) / STEP)

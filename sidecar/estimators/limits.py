@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from math import exp
+from typing import NamedTuple
 
 from sidecar.estimators.mix import VARIATION, Ratio
 from sidecar.interval import Interval
@@ -31,16 +31,14 @@ _FORGET = 900.0
 requests may have become shorter."""
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A limit in requests, and what it comes from in words."""
 
     requests: float
     origin: str
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """What the page showed of the limits.
 
     Attributes:
@@ -67,7 +65,7 @@ class Seen:
     most: float = 0.0
     kv_tokens: float = 0.0
     kv_longest: float = 0.0
-    prompt: Ratio = field(default_factory=Ratio)
+    prompt: Ratio = Ratio()
 
     def after(self, interval: Interval) -> Seen:
         """With one more interval."""
@@ -126,11 +124,11 @@ class Seen:
 
     def unlimited(self) -> Seen:
         """Where the worker has got another limit."""
-        return replace(self, waited_at=0.0, fresh=0.0, most=0.0)
+        return self._replace(waited_at=0.0, fresh=0.0, most=0.0)
 
     def of_others(self) -> Seen:
         """Where requests have become others: they hold another part of the cache."""
-        return replace(self, running=0.0, usage=0.0, readings=0, preempted_at=0.0)
+        return self._replace(running=0.0, usage=0.0, readings=0, preempted_at=0.0)
 
     def _cache_holds(self, length: float | None) -> float:
         """Requests that fill the KV cache; 0: not known.

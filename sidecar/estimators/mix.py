@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import exp, sqrt
+from typing import NamedTuple
 
-BLOCK = 10.0
-"""Completions that are weighed together against those before."""
+BLOCK, FEWEST = 10.0, 5.0
+"""Completions that are weighed together against those before; and the fewest that may
+be so much longer that no more are needed."""
 
 MEMORY = 600.0
 """Completions after which an old one weighs 1/e."""
@@ -28,8 +29,7 @@ BLOCKS, LEAST_SCATTER, MOST_OFF = 20.0, 0.25, 3.0
 """Blocks to judge the scatter by, and bounds: one odd block excuses no other."""
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """Tokens, and the requests that they were for.
 
     Attributes:
@@ -50,8 +50,7 @@ class Count:
         )
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """How long requests are: the open block, and those before it.
 
     A change of the mix shows as blocks that chance does not explain; what came before
@@ -63,8 +62,8 @@ class Lengths:
         scatter: how far blocks are off lately, mean square over that of VARIATION.
     """
 
-    known: Count = field(default_factory=Count)
-    block: Count = field(default_factory=Count)
+    known: Count = Count()
+    block: Count = Count()
     doubtful: Count | None = None
     changes: int = 0
     scatter: float = 1.0
@@ -81,11 +80,14 @@ class Lengths:
         if tokens is None:
             return self
         block = self.block.plus(Count(tokens, completions + growth / 2, growth / 2))
-        if block.requests < BLOCK or block.tokens < 1:
-            return replace(self, block=block)
+        if block.requests < FEWEST or block.tokens < 1:
+            return self._replace(block=block)
         off = self._off(block)
+        # However alike requests were, a few may be done in step with each other.
+        if block.requests < BLOCK and off * min(1.0, sqrt(self.scatter)) < FAR:
+            return self._replace(block=block)
         if off < 0 and block.unfinished > _FILLING * block.requests:
-            return replace(self, block=Count())
+            return self._replace(block=Count())
         if abs(off) > FAR:
             return self._anew(block, off)
         if self.doubtful:
@@ -94,7 +96,7 @@ class Lengths:
                 return self._anew(both, off)
             return self._merged(both, off)
         if abs(off) > OFF:
-            return replace(self, block=Count(), doubtful=block)
+            return self._replace(block=Count(), doubtful=block)
         return self._merged(block, off)
 
     def checked(self) -> Lengths:
@@ -104,7 +106,7 @@ class Lengths:
             return Lengths()
         if self.known.requests and self.known.tokens < 1:
             return Lengths()
-        return replace(self, scatter=max(LEAST_SCATTER, self.scatter))
+        return self._replace(scatter=max(LEAST_SCATTER, self.scatter))
 
     @property
     def mean(self) -> float | None:
@@ -147,8 +149,7 @@ class Lengths:
         return 2 * (sqrt(ratio) - 1) / VARIATION / sqrt(chance)
 
 
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """One sum over another, interval by interval; the oldest fade."""
 
     above: float = 0.0

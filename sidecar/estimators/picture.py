@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, exp, log, sqrt
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def picture(state: Knowledge, estimate: Estimate | None) -> Picture | None:
 
 def _at(state: Knowledge, concurrency: float) -> Estimate | None:
     """The estimate if the worker ran so many: by the estimator itself, told so."""
-    told = replace(state, seen=Seen(), saturation=Saturation())
+    told = state._replace(seen=Seen(), saturation=Saturation())
     return CurveEstimator(max_concurrency=concurrency).estimate(told)
 
 

@@ -28,8 +28,7 @@ _NEGLIGIBLE = 0.02
 """Of the most probable candidate's weight; what is below does not count."""
 
 
-@dataclass(frozen=True)
-class LogNormal:
+class LogNormal(NamedTuple):
     """A positive quantity known up to a factor: mean and sd of its logarithm."""
 
     mean: float

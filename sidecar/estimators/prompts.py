@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import exp, hypot, log
+from typing import NamedTuple
 
 from sidecar.estimators.mix import Lengths, Ratio
 from sidecar.estimators.shapes import prior
@@ -18,8 +18,7 @@ _HALF_A_STEP = 0.5
 """Of a prefill beyond the step that it shares: that much may be another step's."""
 
 
-@dataclass(frozen=True)
-class PromptCost:
+class PromptCost(NamedTuple):
     """The time of a prompt token, seconds, and the spread of its logarithm."""
 
     seconds: float = 0.0
@@ -30,8 +29,7 @@ class PromptCost:
         return min(_MOST_STALLED, self.seconds * prompts_per_second)
 
 
-@dataclass(frozen=True)
-class Prefills:
+class Prefills(NamedTuple):
     """What is known of prompts: their time, where the engine sums it up.
 
     Attributes:
@@ -40,9 +38,9 @@ class Prefills:
         step: seconds from one token to the next, which a prefill takes as well.
     """
 
-    time: Ratio = field(default_factory=Ratio)
-    lengths: Lengths = field(default_factory=Lengths)
-    step: Ratio = field(default_factory=Ratio)
+    time: Ratio = Ratio()
+    lengths: Lengths = Lengths()
+    step: Ratio = Ratio()
 
     def after(self, interval: Interval) -> Prefills:
         """With one more interval."""
@@ -65,7 +63,7 @@ class Prefills:
 
     def checked(self) -> Prefills:
         """The same, or as far as it can be true."""
-        return replace(self, lengths=self.lengths.checked())
+        return self._replace(lengths=self.lengths.checked())
 
     def cost(self, alpha: float) -> PromptCost:
         """The cost by what was measured and by the prior, each by its precision.

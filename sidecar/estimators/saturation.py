@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 from sidecar.estimators.posterior import LogNormal
 from sidecar.estimators.work import Unit
@@ -25,8 +25,7 @@ _AGEING = 0.1
 """Error of the logarithm for each ``MEMORY`` that no request has waited since."""
 
 
-@dataclass(frozen=True)
-class Saturation:
+class Saturation(NamedTuple):
     """Work done in ``seconds`` of saturation; the oldest fades.
 
     Attributes:
@@ -57,7 +56,7 @@ class Saturation:
 
     def aged(self, seconds: float) -> Saturation:
         """So much later; the same where requests never waited."""
-        return replace(self, age=self.age + seconds) if self.seconds else self
+        return self._replace(age=self.age + seconds) if self.seconds else self
 
     def rate(self, unit: Unit) -> LogNormal | None:
         """Units/s, with counting noise; None where requests never waited."""

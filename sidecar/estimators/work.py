@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from math import exp
+from typing import NamedTuple
 
 from sidecar.interval import Interval
 
@@ -59,8 +59,7 @@ _AT_ONCE = 1e-3
 """Of a service time: polls so close hide nothing."""
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """Sums over intervals.
 
     Attributes:

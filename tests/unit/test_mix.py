@@ -45,6 +45,20 @@ class TestLengths:
         assert two.mean == pytest.approx(270)
         assert (one.changes, two.changes) == (0, 1)
 
+    def test_five_requests_are_enough_where_they_are_much_longer(self) -> None:
+        far = scattered().after(2500.0, 5.0)
+
+        assert far.changes == 1
+        assert far.mean == pytest.approx(500)
+
+    def test_but_a_few_less_than_usual_in_an_interval_are_chance(self) -> None:
+        """As where all begin and end together, and are of one length."""
+        alike = Lengths()
+        for _ in range(50):
+            alike = alike.after(1000.0, 10.0)
+
+        assert alike.after(1000.0, 5.0).changes == 0
+
     def test_one_odd_block_is_chance(self) -> None:
         lengths = scattered().after(2700.0, 10.0).after(1000.0, 10.0)
 
