@@ -39,11 +39,18 @@ class TraceError(SidecarError):
 
 
 class SinkError(SidecarError):
-    """A sink refused the readings or could not be reached."""
+    """A sink refused the readings or could not be reached.
 
-    def __init__(self, message: str, *, reason: str) -> None:
+    Attributes:
+        dropped: how many readings were lost; None: all.
+    """
+
+    def __init__(
+        self, message: str, *, reason: str, dropped: int | None = None
+    ) -> None:
         super().__init__(message)
         self.reason = reason
+        self.dropped = dropped
 
 
 class ScrapeError(SidecarError):

@@ -65,6 +65,7 @@ SINKS = Registry(
     {
         "prometheus": "sidecar.sinks.prometheus:build",
         "pushgateway": "sidecar.sinks.pushgateway:build",
+        "cloud_monitoring": "sidecar.sinks.cloud_monitoring:build",
         "stdout": "sidecar.sinks.stdout:build",
     },
 )

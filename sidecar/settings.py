@@ -34,7 +34,7 @@ from sidecar.fieldtypes import (
 )
 from sidecar.reading import OWN_LABELS
 from sidecar.registry import ENGINES, ESTIMATORS, SINKS
-from sidecar.sink_settings import PushgatewaySettings
+from sidecar.sink_settings import CloudMonitoringSettings, PushgatewaySettings
 
 PREFIX = "SIDECAR_"
 SHORTEST_POLL = 0.1
@@ -253,6 +253,7 @@ class Settings(BaseSettings):
         "auto", description="`auto`: text on a terminal, else JSON."
     )
     pushgateway: PushgatewaySettings = PushgatewaySettings()
+    cloud_monitoring: CloudMonitoringSettings = CloudMonitoringSettings()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Settings:

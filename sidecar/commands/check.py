@@ -58,6 +58,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         except SinkError as error:
             sinks_answer = False
             print(f"  FAIL  {sink.name}: {error}")
+        finally:
+            sink.close()
     print("would publish")
     for line in _published(settings, found, samples):
         print(f"  {line}")

@@ -55,4 +55,6 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         except SinkError as error:
             failed = True
             print(f"{sink.name}: {error}", file=sys.stderr)
+        finally:
+            sink.close()
     return 1 if failed or not readings else 0

@@ -46,3 +46,7 @@ class Sink(Protocol):
             SinkError: they could not be taken away.
         """
         ...
+
+    def close(self) -> None:
+        """Let go of connections; nothing is published after it. Safe twice."""
+        ...

@@ -49,6 +49,9 @@ class PrometheusSink(Collector):
         gone = set(identities)
         self._readings = {i: r for i, r in self._readings.items() if i not in gone}
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The families for a scrape."""
         readings = self._readings.values()

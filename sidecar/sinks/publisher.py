@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 
 from sidecar.errors import SinkError
 from sidecar.log import Changes
@@ -40,7 +41,7 @@ class Publisher:
         self._pending: dict[Identity, Reading] = {}
         self._leaving: set[Identity] = set()
         self._published: set[Identity] = set()
-        self._due = 0.0
+        self._due = -inf
         self._retire_at = 0.0
         self._stopping = False
         self._changed = threading.Condition()
@@ -98,6 +99,7 @@ class Publisher:
             self._changed.notify()
         if self._thread is None:
             self.turn()
+            self.sink.close()
 
     def join(self, timeout: float) -> bool:
         """Wait for the end after ``stop``, so many seconds; whether it came."""
@@ -114,6 +116,7 @@ class Publisher:
                 stopping = self._stopping
             self.turn()
             if stopping:
+                self.sink.close()
                 return
 
     def _is_due(self) -> bool:
@@ -135,7 +138,8 @@ class Publisher:
                 self.sink.publish(readings)
         except SinkError as error:
             telemetry.publishes.labels(name, "failed").inc()
-            telemetry.dropped.labels(name, error.reason).inc(len(readings))
+            dropped = len(readings) if error.dropped is None else error.dropped
+            telemetry.dropped.labels(name, error.reason).inc(dropped)
             self._say_failed("publish", error)
             return
         telemetry.publishes.labels(name, "ok").inc()

@@ -86,6 +86,10 @@ class PushgatewaySink:
         for identity in identities:
             self._send("DELETE", self._url + path(self._group(identity)))
 
+    def close(self) -> None:
+        """End the kept connection."""
+        self._session.close()
+
     def _group(self, identity: Identity) -> dict[str, str]:
         return {"job": self._job, "tag": identity.tag, "worker": identity.worker}
 

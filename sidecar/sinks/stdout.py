@@ -39,6 +39,9 @@ class StdoutSink:
     def retire(self, identities: Sequence[Identity]) -> None:
         """Nothing to take away: what was written is history."""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _write(self, line: str) -> None:
         try:
             print(line, file=self._stream, flush=True)

@@ -1,4 +1,4 @@
-"""The case folders: what they hold, which tests use them, and what still waits.
+"""The case folders: what they hold, and which tests use them.
 
 ``data/`` is a copy, byte for byte, of cases that were made after public bug reports;
 ``data/README.md`` explains their words. Each ``expected.md`` states the result as JSON:
@@ -20,18 +20,6 @@ ALL = tuple(sorted(path.name for path in FOLDER.iterdir() if path.is_dir()))
 
 COVERED: dict[str, list[str]] = {}
 """Case -> the tests that use it; filled when the test modules are imported."""
-
-_SINK = "needs the Cloud Monitoring sink"
-
-WAITING = {
-    "34-gcm-write-period": f"{_SINK}: its writes are at least 5 s apart",
-    "35-gcm-two-writers": f"{_SINK}: its resource labels; our own labels are tested",
-    "36-gcm-order-after-retry": f"{_SINK}: its end times only rise",
-    "37-gcm-status-table": f"{_SINK}: what it does after each answer",
-    "38-gcm-credentials-late": f"{_SINK}: its credentials; the polls are tested",
-    "43-proxy-variables": f"{_SINK}: it alone asks the metadata server",
-}
-"""Cases of which all or a part cannot be tested yet, and why."""
 
 _JSON = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

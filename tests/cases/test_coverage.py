@@ -4,18 +4,17 @@ import json
 from importlib import import_module
 from pathlib import Path
 
-from tests.cases.cases import ALL, COVERED, FOLDER, WAITING, expected
+from tests.cases.cases import ALL, COVERED, FOLDER, expected
 
 HERE = Path(__file__).parent
 
 
-def test_every_case_is_used_or_waits_for_a_reason() -> None:
+def test_every_case_is_used() -> None:
     for module in sorted(HERE.glob("test_*.py")):
         import_module(f"{__package__}.{module.stem}")
 
-    assert {*COVERED} | {*WAITING} == {*ALL}
+    assert {*COVERED} == {*ALL}
     assert all(COVERED.values())
-    assert all(reason.strip() for reason in WAITING.values())
 
 
 def test_every_case_has_its_input_and_its_result() -> None:

@@ -5,11 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from sidecar import environment, naming, tag
-from sidecar.reading import SIGNAL_PREFIX, Identity
+from sidecar.identity import Surroundings
+from sidecar.metadata import MetadataServer as Metadata
+from sidecar.reading import SIGNAL_PREFIX, Identity, Reading, Values
+from sidecar.sinks.cloud_monitoring.series import series
+from sidecar.states import State
 from sidecar.target import local
 from tests.cases.cases import covers, covers_parts, expected, table
 from tests.cases.conftest import Serve, Watching
 from tests.cases.servers import Answer, page
+from tests.gcp.metadata_server import MetadataServer
+from tests.gcp.metadata_values import gce, gke
+from tests.gcp.series import SeriesKey, key_of
 
 SETTINGS = environment.load({}).settings
 OURS = re.compile(r"[A-Za-z0-9_]+")
@@ -83,14 +90,34 @@ def test_a_worker_without_a_name(
     ["35-gcm-two-writers"], lambda case: list(expected(case)["series_identity"])
 )
 def test_two_writers(case: str, part: str) -> None:
-    """Our own labels alone tell writers apart, and find a restarted one again."""
+    """The labels tell writers apart, and find a restarted one again; our own do that
+    alone, and so does the whole series in Cloud Monitoring."""
     words = expected(case)
-    first, second = map(identity, table(case, "writers.json")[part])
+    writers = table(case, "writers.json")[part]
+    first, second = map(identity, writers)
 
     verdict = "equal" if first.all_labels == second.all_labels else "different"
     assert verdict == words["series_identity"][part]
-    filled = all(value for _, value in (*first.all_labels, *second.all_labels))
-    assert filled == words["no_empty_label_values"]
+    keys = [key for key, _ in map(in_cloud_monitoring, writers)]
+    assert ("equal" if keys[0] == keys[1] else "different") == verdict
+    labels = [*first.all_labels, *second.all_labels]
+    labels += [pair for key in keys for pair in (*key[1], *key[3])]
+    assert all(value for _, value in labels) == words["no_empty_label_values"]
+
+
+def in_cloud_monitoring(writer: Mapping[str, Any]) -> tuple[SeriesKey, str]:
+    """The series of a writer on Google's machines, and its resource type."""
+    environ = {"NODE_NAME": writer.get("node", "")}
+    values, hostname = gce(name="vm-1"), writer.get("host", "")
+    if pod := writer.get("pod"):
+        values, hostname = gke(), pod
+        environ |= {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "POD_NAMESPACE": "n"}
+    with MetadataServer(values) as server:
+        metadata = Metadata({"GCE_METADATA_HOST": server.host})
+        where = Surroundings(environ, hostname, metadata).resource("auto", {})
+    reading = Reading(identity(writer), 1e9, Values(State.SERVING, capacity=1.0))
+    (found,) = series(reading, 1e9, ["capacity"], "custom.googleapis.com", where)
+    return key_of(found), where.type
 
 
 def identity(writer: Mapping[str, Any]) -> Identity:

@@ -9,11 +9,13 @@ import pytest
 
 from sidecar import cli, discovery, environment, log, sinks, target
 from sidecar.errors import ScrapeError, SettingsError
+from sidecar.metadata import MetadataServer as Metadata
 from sidecar.reading import Identity, Reading, Values
 from sidecar.sample import Sample
 from sidecar.service import Service
 from sidecar.settings import Settings
 from sidecar.signals import StopRequest
+from sidecar.sinks.cloud_monitoring import client
 from sidecar.states import State
 from sidecar.target import Target
 from sidecar.worker import read_once
@@ -179,7 +181,7 @@ def test_wrong_numbers_are_named_all_at_once(
 
 
 METADATA = "metadata.google.internal"
-"""Only the Cloud Monitoring sink will ask it."""
+"""Only the Cloud Monitoring sink asks it: for what it is part of, and for tokens."""
 
 
 @covers("43-proxy-variables")
@@ -189,6 +191,8 @@ def test_proxies(
     """Every request goes where the case has it go, or to its proxy, both recorded."""
 
     def answer(request: Request) -> Answer:
+        if request.headers.get("metadata-flavor"):
+            return Answer(headers={"Metadata-Flavor": "Google"}, body=b"a-project")
         return worker_page(1) if request.method == "GET" else Answer()
 
     direct, proxy = serve(answer), serve(answer)
@@ -196,10 +200,8 @@ def test_proxies(
     urls = table(case, "requests.json")
     for url in urls:
         parts = urlsplit(url)
-        if parts.hostname != METADATA:
-            assert parts.hostname is not None
-            assert parts.port is not None
-            network.route(parts.hostname, parts.port, ("127.0.0.1", direct.port))
+        assert parts.hostname is not None
+        network.route(parts.hostname, parts.port or 80, ("127.0.0.1", direct.port))
 
     rows = zip(table(case, "env.json"), expected(case)["via_proxy"], strict=True)
     for environ, via_proxy in rows:
@@ -210,8 +212,6 @@ def test_proxies(
             for name, value in environ.items():
                 patch.setenv(name, value)
             for url, wanted in zip(urls, via_proxy, strict=True):
-                if urlsplit(url).hostname == METADATA:
-                    continue
                 direct.requests.clear()
                 proxy.requests.clear()
                 request(url)
@@ -220,7 +220,14 @@ def test_proxies(
 
 
 def request(url: str) -> None:
-    """Ask a worker or push to a gateway, each as the daemon does."""
+    """Ask a worker or the metadata server, or push to a gateway, as the daemon does."""
+    if urlsplit(url).hostname == METADATA:
+        assert Metadata({}).read("project/project-id") == "a-project"
+        with client.session({}) as session:
+            session.get(
+                f"{url}computeMetadata/v1/", headers={"Metadata-Flavor": "Google"}
+            )
+        return
     base, _, job = url.partition("/metrics/job/")
     if not job:
         read_once(target.parse(url), environment.load({}).settings)

@@ -60,6 +60,9 @@ class Recorder:
     def retire(self, identities: Sequence[Identity]) -> None:
         """Nothing is shown, so nothing is taken away."""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 @dataclass
 class Tapped:

@@ -69,6 +69,9 @@ class Recorder:
     def retire(self, identities: Sequence[Identity]) -> None:
         self.retired += identities
 
+    def close(self) -> None:
+        pass
+
 
 class Bench:
     """An agent with its time, its sink and its log in a test's hand."""

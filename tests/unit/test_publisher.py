@@ -27,6 +27,7 @@ class Sink:
         self.error: Exception | None = None
         self.called = threading.Event()
         self.hold: threading.Event | None = None
+        self.closed = 0
 
     def check(self) -> str:
         return "ok"
@@ -43,6 +44,9 @@ class Sink:
         self.calls += [("retire", len(identities))]
         if self.error:
             raise self.error
+
+    def close(self) -> None:
+        self.closed += 1
 
 
 class Bench:
@@ -159,6 +163,19 @@ class TestRetiring:
         one.publisher.stop()
 
         assert one.publisher.last_error == "gone"
+        assert one.sink.closed == 1
+
+
+def test_only_what_was_lost_is_counted() -> None:
+    one = Bench()
+    one.sink.error = SinkError("one of two", reason="refused", dropped=1)
+    one.publisher.offer([reading(), reading(Identity("m", "org/m", "host:8001"))])
+    one.publisher.turn()
+
+    dropped = one.telemetry.registry.get_sample_value(
+        "sidecar_dropped_total", {"sink": "sink", "reason": "refused"}
+    )
+    assert dropped == 1
 
 
 class TestThread:
@@ -172,6 +189,7 @@ class TestThread:
 
         assert one.publisher.join(SOON)
         assert one.sink.calls == [("publish", 1e9), ("retire", 1)]
+        assert one.sink.closed == 1
 
     def test_a_sink_that_hangs_holds_up_neither_offers_nor_the_end(self) -> None:
         one = Bench()

@@ -38,6 +38,15 @@ WRONG = {
     "SIDECAR_PUSHGATEWAY_URL": "pushgateway:9091",
     "SIDECAR_PUSHGATEWAY_INTERVAL": "inf",
     "SIDECAR_PUSHGATEWAY_TIMEOUT": "0s",
+    "SIDECAR_CLOUD_MONITORING_PROJECT": "My Project",
+    "SIDECAR_CLOUD_MONITORING_INTERVAL": "4s",
+    "SIDECAR_CLOUD_MONITORING_PREFIX": "prometheus.googleapis.com",
+    "SIDECAR_CLOUD_MONITORING_METRICS": "signal,load",
+    "SIDECAR_CLOUD_MONITORING_RESOURCE_TYPE": "gce",
+    "SIDECAR_CLOUD_MONITORING_RESOURCE_LABELS": "region=us-central1",
+    "SIDECAR_CLOUD_MONITORING_TIMEOUT": "never",
+    "SIDECAR_CLOUD_MONITORING_ENDPOINT": "http://127.0.0.1:8086",
+    "SIDECAR_CLOUD_MONITORING_INSECURE": "sure",
 }
 ANY_TEXT_WILL_DO = {
     "SIDECAR_BEARER_TOKEN",
@@ -84,6 +93,15 @@ class TestWrongValues:
             ({"SIDECAR_TARGETS": "a:70000"}, "port from 1 to 65535"),
             ({"SIDECAR_SCRAPE_TIMEOUT": "9s"}, "longer than SIDECAR_POLL_INTERVAL"),
             ({"SIDECAR_PUSHGATEWAY_USERNAME": "u"}, "both a user name and a password"),
+            ({"SIDECAR_CLOUD_MONITORING_INTERVAL": "1s"}, "one point of a series each"),
+            ({"SIDECAR_CLOUD_MONITORING_INSECURE": "true"}, "_ENDPOINT is not set"),
+            (
+                {
+                    "SIDECAR_CLOUD_MONITORING_RESOURCE_TYPE": "gce_instance",
+                    "SIDECAR_CLOUD_MONITORING_RESOURCE_LABELS": "pod_name=a",
+                },
+                "sets pod_name, but gce_instance has instance_id, zone",
+            ),
             (
                 {"SIDECAR_PUSHGATEWAY_URL": "http://a:x"},
                 "not a plain http:// or https://",
