@@ -56,8 +56,13 @@ class Client:
         self._find_credentials = credentials
         self._channel: grpc.Channel | None = None
         self._service: MetricServiceClient | None = None
+        self._credentials: Any = None
         self.project: str | None = None
-        self.account: str | None = None
+
+    @property
+    def account(self) -> str | None:
+        """Whose credentials are used, where they tell."""
+        return getattr(self._credentials, "service_account_email", None)
 
     def write(self, project: str, series: Sequence[TimeSeries], timeout: float) -> None:
         """One CreateTimeSeries, without the library's own retries.
@@ -104,27 +109,26 @@ class Client:
             return grpc.insecure_channel(endpoint, _options(endpoint))
         request = google.auth.transport.requests.Request(session(self._environ))
         try:
-            credentials, self.project = self._find_credentials(
+            self._credentials, self.project = self._find_credentials(
                 scopes=MetricServiceGrpcTransport.AUTH_SCOPES, request=request
             )
         except (OSError, ValueError) as error:
             # Of a file of credentials that cannot be read, or holds something else.
             raise DefaultCredentialsError(str(error)) from None  # type: ignore[no-untyped-call]
-        self.account = getattr(credentials, "service_account_email", None)
-        target = endpoint or f"monitoring.{self._universe(credentials)}:443"
+        target = endpoint or f"monitoring.{self._universe()}:443"
         open_channel: Any = google.auth.transport.grpc.secure_authorized_channel
         channel: grpc.Channel = open_channel(
-            credentials, request, target, options=_options(target)
+            self._credentials, request, target, options=_options(target)
         )
         return channel
 
-    def _universe(self, credentials: Any) -> str:
+    def _universe(self) -> str:
         if told := self._environ.get(UNIVERSE_VARIABLE):
             return told
-        if isinstance(credentials, compute_engine.Credentials):
+        if isinstance(self._credentials, compute_engine.Credentials):
             # The library would ask for it through a proxy.
             return MetadataServer(self._environ).read(UNIVERSE_PATH) or UNIVERSE
-        return getattr(credentials, "universe_domain", None) or UNIVERSE
+        return getattr(self._credentials, "universe_domain", None) or UNIVERSE
 
 
 class _Direct(HTTPAdapter):
