@@ -140,7 +140,7 @@ class Agent:
         for publisher in self.publishers:
             if not publisher.join(deadline - self._clock()):
                 name = publisher.sink.name
-                self._log.warning(f"{name} did not end in time; its series may stay")
+                self._log.warning(f"{name} did not end in time")
 
     def _remember(self, *, now: bool = False) -> None:
         if self._memory:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from sidecar.interval import Interval
 
-SPAN = 30.0
+SPAN = 60.0
 """The longest time to average over, seconds."""
 
-ENOUGH_DEPARTURES = 50.0
-"""Counting alone puts a rate of 50 off by 14 %: a busy worker needs no longer average,
-and a queue shows sooner."""
+ENOUGH_DEPARTURES = 100.0
+"""Counting alone puts a rate of 100 off by 10 %, of a pool of four by 5 %: less than an
+HPA tolerates. A busy worker needs no longer average, and shows a change sooner."""
 
 FEWEST_INTERVALS = 3
 """The gauges dip between engine steps: one or two readings may both be low."""
@@ -19,7 +19,7 @@ FEWEST_INTERVALS = 3
 
 @dataclass(frozen=True)
 class Flow:
-    """The last few intervals: enough to average, at most 30 seconds, at least one."""
+    """The last few intervals: enough to average, at most a minute, at least one."""
 
     intervals: tuple[Interval, ...] = ()
 
@@ -54,6 +54,12 @@ class Flow:
     def present(self) -> float:
         """Mean of running plus waiting over the readings, requests."""
         readings = [i.running[1] + i.waiting[1] for i in self.intervals]
+        return sum(readings) / len(readings) if readings else 0.0
+
+    @property
+    def waiting(self) -> float:
+        """Mean of waiting over the readings, requests."""
+        readings = [i.waiting[1] for i in self.intervals]
         return sum(readings) / len(readings) if readings else 0.0
 
     @property

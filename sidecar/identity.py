@@ -7,9 +7,11 @@ metadata server tells the cluster and the machine; neither knows both.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +82,7 @@ class Surroundings:
         self._namespace = namespace
         self._metadata = metadata
         self._asked_at: float | None = None
+        self._ask_again_at = inf
         self._machine: dict[str, str | None] | None = None
 
     @property
@@ -97,12 +100,10 @@ class Surroundings:
         Raises:
             SinkError: a label is not known, or the metadata server does not answer yet.
         """
-        needed = set(RESOURCE_LABELS.get(kind, ())) - set(overrides)
-        known = self._known() if needed or kind == AUTO else {}
         if kind == AUTO:
-            kind = self._kind(known)
+            kind = self._kind(self._known())
         found = {
-            name: overrides.get(name) or self._label(name, known)
+            name: overrides.get(name) or self._label(name)
             for name in RESOURCE_LABELS[kind]
         }
         if surplus := sorted(set(overrides) - set(found)):
@@ -114,12 +115,11 @@ class Surroundings:
     def _kind(self, known: Mapping[str, str | None]) -> str:
         if self._in_pod:
             return "k8s_pod" if known["cluster_name"] else "generic_task"
-        is_machine = known["instance_id"] and known["zone"]
+        # Cloud Run, say, has a metadata server as well, with another kind of id.
+        is_machine = (known["instance_id"] or "").isdigit() and known["zone"]
         return "gce_instance" if is_machine else "generic_task"
 
-    def _label(self, name: str, known: Mapping[str, str | None]) -> str | None:
-        if name == "location":
-            return known["cluster_location"] or known["zone"] or NOWHERE
+    def _label(self, name: str) -> str | None:
         if name == "namespace_name":
             return self._pod_namespace
         if name == "namespace":
@@ -128,10 +128,15 @@ class Surroundings:
             return self._pod_name
         if name == "container_name":
             return self._environ.get("CONTAINER_NAME")
+        if name in {"task_id", "node_id"} and self._pod_name:
+            return self._pod_name
+        known = self._known()
+        if name == "location":
+            return known["cluster_location"] or known["zone"] or NOWHERE
         if name == "job":
             return known["group"] or JOB
         if name in {"task_id", "node_id"}:
-            return self._pod_name or known["instance_name"] or self._hostname
+            return known["instance_name"] or self._hostname
         return known[name]
 
     @property
@@ -149,19 +154,24 @@ class Surroundings:
         return self._environ.get("POD_NAMESPACE") or _text(self._namespace)
 
     def _known(self) -> Mapping[str, str | None]:
-        if self._machine is None:
+        if self._machine is None or self._clock() >= self._ask_again_at:
             try:
-                self._machine = self._ask()
+                self._machine, self._ask_again_at = self._ask(), inf
             except SinkError:
                 if self._must_be_there():
                     raise
-                self._machine = dict.fromkeys(_PATHS)
+                # In a pod it may still come; elsewhere there is none.
+                again = self._clock() + PATIENCE if self._in_pod else inf
+                self._machine, self._ask_again_at = dict.fromkeys(_PATHS), again
         return self._machine
 
     def _ask(self) -> dict[str, str | None]:
         found = {name: self._metadata.read(path) for name, path in _PATHS.items()}
         for name in ("zone", "group"):
             found[name] = (found[name] or "").rpartition("/")[2] or None
+        # Zones that are none have a region that is one: us-central1-1 on Cloud Run.
+        zone = _ZONE.match(found["zone"] or "")
+        found["zone"] = zone and zone[0]
         hostname = found.pop("hostname")
         # Clusters with Workload Identity may not tell the instance's name.
         found["instance_name"] = found["instance_name"] or (
@@ -179,6 +189,7 @@ class Surroundings:
         return self._in_pod and self._clock() - self._asked_at < PATIENCE
 
 
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+(-[a-z0-9]*[a-z]$)?")
 _PATHS = {
     "project": "project/project-id",
     "instance_id": "instance/id",

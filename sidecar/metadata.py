@@ -19,6 +19,9 @@ HOSTS = (HOST, "169.254.169.254", "[fd20:ce::254]")
 HOST_VARIABLES = ("GCE_METADATA_HOST", "GCE_METADATA_ROOT")
 """Google's own variables for another host, as its client libraries know them."""
 
+ADDRESS_VARIABLE = "GCE_METADATA_IP"
+"""Which those use to see whether it is there."""
+
 _HEADERS = {"Metadata-Flavor": "Google"}
 _WITHIN = (2.0, 5.0)
 """Seconds to connect, and to wait for a byte: as OpenTelemetry's detector."""
@@ -50,7 +53,8 @@ class MetadataServer:
             answer = self._session.get(url, timeout=_WITHIN, allow_redirects=False)
         except requests.Timeout:
             raise _away(self.host, "too slow") from None
-        except requests.RequestException:
+        except (requests.RequestException, ValueError):
+            # A host that is none is a ValueError of a library below.
             raise _away(self.host, "no connection") from None
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return None

@@ -19,6 +19,10 @@ from sidecar.states import Quiet, State, judge
 FIRST_REQUEST = 120.0
 """Seconds that the first request may take, where only finished ones are counted."""
 
+DRAIN = 300.0
+"""Seconds in which a queue is to be gone: about what a new worker takes to load, and
+sooner it cannot help."""
+
 Recall = Callable[[Estimator[Any], Sample], Learning[Any] | None]
 
 
@@ -145,15 +149,23 @@ class Pipeline:
         )
 
     def _utilization(self, estimate: Estimate | None, state: State) -> float | None:
-        """max(D / C, (running + waiting) / n*); 0 when idle, None when unknown."""
+        """max((D + waiting / DRAIN) / C, min(1, (running + waiting) / n*)).
+
+        0 when idle, None when unknown. Requests that wait make a worker full; how far
+        above full it is, the demand says, and the rate at which the queue would be
+        gone in time. Counted in batches, (running + waiting) / n* without a bound, a
+        queue makes an autoscaler ask for as many workers as would do all of it at
+        once, again and again while those it asked for are still loading.
+        """
         if state is State.IDLE:
             return 0.0
         if estimate is None or estimate.capacity <= 0:
             return None
-        by_rate = self._flow.demand / estimate.capacity
+        waiting = self._flow.waiting / DRAIN
+        by_rate = (self._flow.demand + waiting) / estimate.capacity
         if not estimate.concurrency_limit:
             return by_rate
-        return max(by_rate, self._flow.present / estimate.concurrency_limit)
+        return max(by_rate, min(1.0, self._flow.present / estimate.concurrency_limit))
 
 
 def _is_another_worker(earlier: Sample, later: Sample) -> bool:

@@ -21,7 +21,7 @@ class Values:
     Attributes:
         published: the signal, max(minimum, capacity × multiplier).
         capacity, capacity_lower, capacity_upper, throughput, demand: requests/s.
-        utilization: load over capacity, 1 is full, above 1 a queue grows.
+        utilization: load over capacity; 1 is full, above 1 a queue grows.
         running, waiting, concurrency_limit: requests.
     """
 

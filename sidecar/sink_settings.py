@@ -28,6 +28,7 @@ _TYPE = re.compile(
     r"(custom|workload|external)\.googleapis\.com(/[A-Za-z][A-Za-z0-9_]*)*"
 )
 _LONGEST_PREFIX = 80
+HIGHEST_PORT = 65535
 _ENDPOINT = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:\d{1,5})?")
 
 
@@ -77,7 +78,8 @@ def _metrics(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _endpoint(value: str) -> str:
-    if not _ENDPOINT.fullmatch(value):
+    match = _ENDPOINT.fullmatch(value)
+    if not match or not 1 <= int((match[2] or ":443")[1:]) <= HIGHEST_PORT:
         msg = "is not host:port"
         raise ValueError(msg)
     return value

@@ -14,6 +14,7 @@ from sidecar.reading import NAMES, SIGNAL_PREFIX
 from sidecar.sample import Sample
 from sidecar.settings import Settings
 from sidecar.signals import StopRequest
+from sidecar.sinks.base import translating
 from sidecar.target import Target
 from sidecar.worker import read_once
 
@@ -54,7 +55,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     sinks_answer = True
     for sink in used:
         try:
-            print(f"  ok    {sink.name}: {sink.check()}")
+            with translating():
+                print(f"  ok    {sink.name}: {sink.check()}")
         except SinkError as error:
             sinks_answer = False
             print(f"  FAIL  {sink.name}: {error}")

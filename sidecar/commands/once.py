@@ -11,6 +11,7 @@ from sidecar.agent import Agent
 from sidecar.commands import report
 from sidecar.errors import SinkError
 from sidecar.signals import StopRequest
+from sidecar.sinks.base import translating
 from sidecar.telemetry import Telemetry
 
 
@@ -51,7 +52,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         try:
             # The own page and standard output end with this process.
             if sink.interval > 0:
-                sink.publish(readings)
+                with translating():
+                    sink.publish(readings)
         except SinkError as error:
             failed = True
             print(f"{sink.name}: {error}", file=sys.stderr)

@@ -103,6 +103,7 @@ class Knowledge(NamedTuple):
                 None if unit is Unit.REQUEST else unit.done(interval),
                 interval.completions,
                 interval.growth_by_arrivals,
+                interval.mean_running,
             ),
             prefills=self.prefills.after(interval),
             saturation=self.saturation.after(interval, unit),

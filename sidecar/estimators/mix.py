@@ -18,9 +18,13 @@ VARIATION = 0.8
 RATIO_MEMORY = 900.0
 """Seconds after which an old interval weighs 1/e in a ratio of sums."""
 
-FAR, OFF = 4.5, 3.0
+FAR, OFF = 6.0, 3.0
 """Standard deviations by which one block, or two in a row, differ from those before if
 the mix changed."""
+
+_PHASE = 1 / 6
+"""Of what runs, the variance in requests of how much of it is done, at both ends of a
+block together: each is anywhere between its beginning and its end."""
 
 _FILLING = 0.25
 """Of a block's requests unfinished: so many, and the batch fills."""
@@ -35,11 +39,13 @@ class Count(NamedTuple):
     Attributes:
         unfinished: how many of the requests are only under way, by the growth of those
             that run.
+        running: requests running lately.
     """
 
     tokens: float = 0.0
     requests: float = 0.0
     unfinished: float = 0.0
+    running: float = 0.0
 
     def plus(self, other: Count, keep: float = 1.0) -> Count:
         """Both together, this one counting ``keep``."""
@@ -47,6 +53,7 @@ class Count(NamedTuple):
             keep * self.tokens + other.tokens,
             keep * self.requests + other.requests,
             keep * self.unfinished + other.unfinished,
+            other.running,
         )
 
 
@@ -69,22 +76,32 @@ class Lengths(NamedTuple):
     scatter: float = 1.0
 
     def after(
-        self, tokens: float | None, completions: float, growth: float = 0.0
+        self,
+        tokens: float | None,
+        completions: float,
+        growth: float = 0.0,
+        running: float = 0.0,
     ) -> Lengths:
         """With one more interval; the same where tokens are not counted.
 
         Args:
             growth: of the requests running. Half of one that runs is done, on average;
                 less while the batch fills, so what seems short then need not be.
+            running: requests running; a block has as many, for fewer say more of how
+                far those that run have come than of how long they are.
         """
         if tokens is None:
             return self
-        block = self.block.plus(Count(tokens, completions + growth / 2, growth / 2))
+        done = completions + growth / 2
+        block = self.block.plus(Count(tokens, done, growth / 2, running))
         if block.requests < FEWEST or block.tokens < 1:
             return self._replace(block=block)
         off = self._off(block)
         # However alike requests were, a few may be done in step with each other.
-        if block.requests < BLOCK and off * min(1.0, sqrt(self.scatter)) < FAR:
+        if (
+            block.requests < max(BLOCK, running)
+            and off * min(1.0, sqrt(self.scatter)) < FAR
+        ):
             return self._replace(block=block)
         if off < 0 and block.unfinished > _FILLING * block.requests:
             return self._replace(block=Count())
@@ -146,6 +163,7 @@ class Lengths(NamedTuple):
             return 0.0
         ratio = block.tokens / block.requests / (known.tokens / known.requests)
         chance = self.scatter * (1 / block.requests + 1 / known.requests)
+        chance += _PHASE * block.running / (VARIATION * block.requests) ** 2
         return 2 * (sqrt(ratio) - 1) / VARIATION / sqrt(chance)
 
 

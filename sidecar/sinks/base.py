@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
+from sidecar.errors import SinkError
 from sidecar.reading import Identity, Reading
 
 
@@ -50,3 +52,15 @@ class Sink(Protocol):
     def close(self) -> None:
         """Let go of connections; nothing is published after it. Safe twice."""
         ...
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """A fault of a sink's own must not end what uses it: it is the sink's trouble."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except Exception as error:
+        msg = f"a fault in the sink, {type(error).__name__}: {error}"
+        raise SinkError(msg, reason="fault") from error

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from math import inf
 
 from sidecar.errors import SinkError
 from sidecar.log import Changes
 from sidecar.reading import Identity, Reading
-from sidecar.sinks.base import Sink
+from sidecar.sinks.base import Sink, translating
 from sidecar.telemetry import Telemetry
+
+EARLY, MOST_EARLY = 0.1, 0.5
+"""Of the interval, and seconds: a reading that comes so much too early is sent, for to
+wait for the next one would cost a whole poll."""
 
 RETIRE_AGAIN = 5.0
 """Seconds between two attempts to take series away."""
@@ -22,7 +25,8 @@ class Publisher:
     """Takes readings from the loop without ever making it wait.
 
     Only the newest reading of each worker is kept: what could not be sent is dropped
-    and counted, never sent late. ``turn`` does by hand what the thread does.
+    and counted, never sent late. A reading is sent when it comes or not at all, so that
+    none is old when it arrives. ``turn`` does by hand what the thread does.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Publisher:
         self._leaving: set[Identity] = set()
         self._published: set[Identity] = set()
         self._due = -inf
+        self._has_news = False
         self._retire_at = 0.0
         self._stopping = False
         self._changed = threading.Condition()
@@ -53,6 +58,7 @@ class Publisher:
             for reading in readings:
                 self._pending[reading.identity] = reading
                 self._leaving.discard(reading.identity)
+                self._has_news = True
             self._changed.notify()
 
     def retire(self, identities: Iterable[Identity]) -> None:
@@ -72,10 +78,12 @@ class Publisher:
             if now >= self._retire_at or self._stopping:
                 leaving, self._leaving = self._leaving, set()
             readings: list[Reading] = []
-            if self._pending and now >= self._due:
+            if self._has_news and now >= self._due:
                 readings = list(self._pending.values())
                 self._pending = {}
-                self._due = _next_due(self._due, self.sink.interval, now)
+                early = min(EARLY * self.sink.interval, MOST_EARLY)
+                self._due = now + self.sink.interval - early
+            self._has_news = False
         if leaving:
             self._retire(leaving)
         if readings:
@@ -95,6 +103,7 @@ class Publisher:
         with self._changed:
             self._stopping = True
             self._pending.clear()
+            self._has_news = False
             self._leaving |= self._published
             self._changed.notify()
         if self._thread is None:
@@ -125,7 +134,7 @@ class Publisher:
 
     def _patience(self) -> float | None:
         """Seconds until there is something to do; None: until something comes."""
-        times = [self._due] if self._pending else []
+        times = [-inf] if self._has_news else []
         if self._leaving:
             times.append(self._retire_at)
         return max(0.0, min(times) - self._clock()) if times else None
@@ -134,7 +143,7 @@ class Publisher:
         self._published |= {reading.identity for reading in readings}
         telemetry, name = self._telemetry, self.sink.name
         try:
-            with telemetry.publish_seconds.labels(name).time(), _translating():
+            with telemetry.publish_seconds.labels(name).time(), translating():
                 self.sink.publish(readings)
         except SinkError as error:
             telemetry.publishes.labels(name, "failed").inc()
@@ -149,7 +158,7 @@ class Publisher:
     def _retire(self, identities: set[Identity]) -> None:
         self._published -= identities
         try:
-            with _translating():
+            with translating():
                 self.sink.retire(sorted(identities, key=lambda i: (i.worker, i.tag)))
         except SinkError as error:
             self._say_failed("retire", error)
@@ -165,24 +174,3 @@ class Publisher:
         name = self.sink.name
         text = f"{name}: cannot {what}: {error}"
         self._changes.say(name, reason, "warning", text, sink=name, reason=error.reason)
-
-
-@contextmanager
-def _translating() -> Iterator[None]:
-    """A fault of a sink's own must not end its thread: it is the sink's trouble."""
-    try:
-        yield
-    except SinkError:
-        raise
-    except Exception as error:
-        msg = f"a fault in the sink, {type(error).__name__}: {error}"
-        raise SinkError(msg, reason="fault") from error
-
-
-def _next_due(due: float, interval: float, now: float) -> float:
-    """The next time on the schedule after ``now``; missed ones are skipped."""
-    if interval <= 0:
-        return now
-    if now - due > interval:
-        return now + interval
-    return due + interval

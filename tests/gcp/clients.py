@@ -24,7 +24,11 @@ def client_of(endpoint: str) -> Iterator[MetricServiceClient]:
 
     It shares no connection with another client, nor another's waiting to connect again.
     """
-    options = [("grpc.use_local_subchannel_pool", 1)]
+    options = [
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_metadata_size", 1 << 20),
+        ("grpc.absolute_max_metadata_size", 1 << 20),
+    ]
     with grpc.insecure_channel(endpoint, options) as channel:
         transport = MetricServiceGrpcTransport(channel=channel)
         yield MetricServiceClient(transport=transport)

@@ -13,8 +13,9 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from tests.gcp import answers
 from tests.gcp.refusals import Refused
 
-_LONGEST = 2_000
-"""Bytes of a message on the wire: headers carry it twice and may be 8 kB in all."""
+_LONGEST = 50_000
+"""Bytes of a message on the wire. Headers carry it twice, and a client that takes no
+larger ones than usual, 8 kB in all, gets another error."""
 
 
 Refusals = Mapping[int, tuple[TimeSeries, Refused]]

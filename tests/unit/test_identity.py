@@ -194,6 +194,36 @@ class TestAsked:
         with pytest.raises(SinkError, match="gce_instance needs instance_id, zone"):
             nowhere.surroundings(host=False).resource("gce_instance", {})
 
+    @pytest.mark.parametrize(
+        ("zone", "found"),
+        [
+            ("us-central1-ai1a", "us-central1-ai1a"),
+            ("us-central1-1", "us-central1"),
+            ("nowhere", "global"),
+        ],
+    )
+    def test_a_zone_that_is_none(self, tmp_path: Path, zone: str, found: str) -> None:
+        place = Place(tmp_path, gce(zone=zone))
+        with place.server:
+            labels = place.surroundings().resource("generic_task", {}).labels
+
+        assert labels["location"] == found
+
+    def test_a_platform_with_another_kind_of_id(self, tmp_path: Path) -> None:
+        """Cloud Run, say."""
+        place = Place(tmp_path, gce(instance_id="00bf4bf02d", zone="us-central1-1"))
+        with place.server:
+            assert place.surroundings().resource("auto", {}).type == "generic_task"
+
+    def test_what_the_metadata_server_need_not_tell(self, nowhere: Place) -> None:
+        """A network policy may block it."""
+        nowhere.environ = {**POD}
+        told = {"location": "us-central1", "cluster_name": "c"}
+
+        labels = nowhere.surroundings().resource("k8s_pod", told).labels
+
+        assert (labels["pod_name"], labels["namespace_name"]) == ("vllm-0", "inference")
+
 
 class TestLate:
     def test_a_machine_of_google_s_waits(self, nowhere: Place) -> None:
@@ -220,6 +250,20 @@ class TestLate:
         assert told.value.reason == "metadata"
         assert surroundings.resource("auto", {}).type == "generic_task"
 
+    def test_and_goes_on_asking(self, nowhere: Place) -> None:
+        nowhere.environ = {**POD}
+        nowhere.server.values = gke()
+        surroundings = nowhere.surroundings(host=False)
+        with pytest.raises(SinkError):
+            surroundings.resource("auto", {})
+        nowhere.now += PATIENCE
+        assert surroundings.resource("auto", {}).type == "generic_task"
+        nowhere.server.start()
+        nowhere.now += PATIENCE
+
+        assert surroundings.resource("auto", {}).type == "k8s_pod"
+        assert surroundings.project == "a-project"
+
     def test_it_answers_with_an_error_first(self, pod: Place) -> None:
         pod.server.refuse_first, pod.server.refuse_with = 1, 503
         surroundings = pod.surroundings(host=False)
@@ -228,6 +272,10 @@ class TestLate:
             surroundings.resource("auto", {})
 
         assert surroundings.resource("auto", {}).type == "k8s_pod"
+
+    def test_a_host_that_is_none(self) -> None:
+        with pytest.raises(SinkError, match="no connection"):
+            Metadata({"GCE_METADATA_HOST": "a..b"}).read("project/project-id")
 
     def test_another_server_is_not_believed(self, tmp_path: Path) -> None:
         place = Place(tmp_path, gce())

@@ -6,7 +6,7 @@ from math import exp
 import pytest
 
 from sidecar.estimators.change import Change
-from sidecar.estimators.mix import Lengths, Ratio
+from sidecar.estimators.mix import Count, Lengths, Ratio
 from sidecar.estimators.prompts import Prefills
 from sidecar.estimators.saturation import Saturation
 from sidecar.estimators.shapes import prior
@@ -45,11 +45,28 @@ class TestLengths:
         assert two.mean == pytest.approx(270)
         assert (one.changes, two.changes) == (0, 1)
 
-    def test_five_requests_are_enough_where_they_are_much_longer(self) -> None:
-        far = scattered().after(2500.0, 5.0)
+    def test_a_few_requests_are_enough_where_they_are_much_longer(self) -> None:
+        far = scattered().after(3600.0, 6.0)
 
         assert far.changes == 1
-        assert far.mean == pytest.approx(500)
+        assert far.mean == pytest.approx(600)
+
+    def test_a_block_has_as_many_requests_as_run(self) -> None:
+        """Fewer say more of how far those that run have come than of their lengths."""
+        before = scattered()
+        open_block = before.after(5000.0, 20.0, running=50.0)
+
+        assert open_block.changes == before.changes
+        assert open_block.block.requests == 20.0
+
+    def test_few_that_end_in_ten_seconds_are_no_other_mix(self) -> None:
+        """As it came in a pool under constant load: its capacity was halved."""
+        known = Count(tokens=17523.0, requests=599.0)
+        lengths = Lengths(known, scatter=0.25)
+        for tokens, done, growth in ((365.0, 7.0, -1.0), (338.0, 5.0, 2.0)):
+            lengths = lengths.after(tokens, done, growth, 10.0)
+
+        assert lengths.changes == 0
 
     def test_but_a_few_less_than_usual_in_an_interval_are_chance(self) -> None:
         """As where all begin and end together, and are of one length."""

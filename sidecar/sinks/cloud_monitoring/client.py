@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +17,7 @@ import grpc
 import requests
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.auth import compute_engine
-from google.auth.exceptions import DefaultCredentialsError
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.cloud.monitoring_v3 import MetricServiceClient
 from google.cloud.monitoring_v3.services.metric_service.transports import (
     MetricServiceGrpcTransport,
@@ -23,7 +26,12 @@ from google.cloud.monitoring_v3.types import TimeSeries
 from requests.adapters import HTTPAdapter
 
 from sidecar import __version__
-from sidecar.metadata import HOST_VARIABLES, HOSTS, MetadataServer
+from sidecar.metadata import (
+    ADDRESS_VARIABLE,
+    HOST_VARIABLES,
+    HOSTS,
+    MetadataServer,
+)
 from sidecar.sink_settings import CloudMonitoringSettings
 from sidecar.target import Target
 
@@ -36,6 +44,11 @@ UNIVERSE_PATH = "universe/universe-domain"
 _NO_RETRY: Any = None
 _LONGEST_BACKOFF = 10_000
 """Milliseconds."""
+
+_LARGEST_HEADERS = 1 << 20
+"""Bytes: a refusal comes in them, and names every series."""
+
+CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class Client:
@@ -58,6 +71,7 @@ class Client:
         self._service: MetricServiceClient | None = None
         self._credentials: Any = None
         self.project: str | None = None
+        self.time = ServerTime()
 
     @property
     def account(self) -> str | None:
@@ -107,14 +121,18 @@ class Client:
         endpoint = self._settings.endpoint
         if endpoint and self._settings.insecure:
             return grpc.insecure_channel(endpoint, _options(endpoint))
-        request = google.auth.transport.requests.Request(session(self._environ))
+        tokens = session(self._environ)
+        tokens.hooks["response"].append(self.time.note)
+        request = google.auth.transport.requests.Request(tokens)
         try:
             self._credentials, self.project = self._find_credentials(
                 scopes=MetricServiceGrpcTransport.AUTH_SCOPES, request=request
             )
-        except (OSError, ValueError) as error:
-            # Of a file of credentials that cannot be read, or holds something else.
-            raise DefaultCredentialsError(str(error)) from None  # type: ignore[no-untyped-call]
+        except GoogleAuthError:
+            raise
+        except Exception as error:
+            # What a file of credentials may hold, the library finds out by accident.
+            raise DefaultCredentialsError(repr(error)) from None  # type: ignore[no-untyped-call]
         target = endpoint or f"monitoring.{self._universe()}:443"
         open_channel: Any = google.auth.transport.grpc.secure_authorized_channel
         channel: grpc.Channel = open_channel(
@@ -131,6 +149,39 @@ class Client:
         return getattr(self._credentials, "universe_domain", None) or UNIVERSE
 
 
+class ServerTime:
+    """How late this machine's clock is, by the servers that give the tokens.
+
+    The service takes points of a clock that is behind, and shows them as old: nothing
+    else tells.
+
+    Args:
+        clock, wall: monotonic and Unix time.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        self._wall = wall
+        self._began: float | None = None
+
+    def note(self, answer: requests.Response, **_: Any) -> None:
+        """Learn from an answer; the same where it has no time."""
+        with contextlib.suppress(TypeError, ValueError):
+            told = parsedate_to_datetime(answer.headers.get("Date", ""))
+            self._began = told.timestamp() - self._clock()
+
+    @property
+    def behind(self) -> float:
+        """Seconds; 0 where it is not known."""
+        if self._began is None:
+            return 0.0
+        return self._began + self._clock() - self._wall()
+
+
 class _Direct(HTTPAdapter):
     """Never through a proxy, whatever the environment says."""
 
@@ -142,7 +193,8 @@ def session(environ: Mapping[str, str]) -> requests.Session:
     """For tokens: the metadata server is asked directly, others as the environment
     says."""
     session = requests.Session()
-    others = [environ[name] for name in HOST_VARIABLES if environ.get(name)]
+    variables = (*HOST_VARIABLES, ADDRESS_VARIABLE)
+    others = [environ[name] for name in variables if environ.get(name)]
     for host in (*HOSTS, *others):
         session.mount(f"http://{host}/", _Direct())
     return session
@@ -156,6 +208,8 @@ def _options(address: str) -> list[tuple[str, int]]:
     return [
         ("grpc.enable_http_proxy", proxies),
         ("grpc.max_reconnect_backoff_ms", _LONGEST_BACKOFF),
+        ("grpc.max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
     ]
 
 

@@ -7,20 +7,40 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from google.api.metric_pb2 import Metric, MetricDescriptor
 from google.api.monitored_resource_pb2 import MonitoredResource
 from google.cloud.monitoring_v3.types import Point, TimeInterval, TimeSeries, TypedValue
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from sidecar.errors import SettingsError
 from sidecar.exposition import Labels
 from sidecar.identity import Resource
-from sidecar.reading import Reading, gauges
+from sidecar.reading import OWN_LABELS, Reading, gauges
 from sidecar.sink_settings import metric_word
 
 MOST_LABELS, LONGEST_KEY, LONGEST_VALUE = 30, 100, 1024
 _HASH_LENGTH = 8
+
+
+def refuse_labels(names: Collection[str]) -> None:
+    """Whether every series can have these labels of the operator's.
+
+    Raises:
+        SettingsError: there are too many, or two would become one.
+    """
+    most = MOST_LABELS - len(OWN_LABELS)
+    if len(names) > most:
+        msg = f"SIDECAR_LABELS has {len(names)} labels; Cloud Monitoring takes {most} "
+        raise SettingsError(f"{msg}beside the sidecar's own")
+    keys: dict[str, str] = {}
+    for name in (*OWN_LABELS, *names):
+        if (other := keys.setdefault(_key(name), name)) != name:
+            msg = (
+                f"SIDECAR_LABELS: {other} and {name} are one label in Cloud Monitoring"
+            )
+            raise SettingsError(f"{msg}; rename one")
 
 
 def series(
@@ -60,9 +80,8 @@ def _timestamp(seconds: float) -> Timestamp:
 
 
 def _labels(labels: Labels) -> dict[str, str]:
-    """Labels within the limits; two that differ stay two."""
-    kept = [(_key(name), _value(value)) for name, value in labels if value]
-    return dict(kept[:MOST_LABELS])
+    """Labels within the limits; two values that differ stay two."""
+    return {_key(name): _value(value) for name, value in labels if value}
 
 
 def _key(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
@@ -17,9 +16,10 @@ from sidecar.metadata import MetadataServer
 from sidecar.reading import Identity, Reading
 from sidecar.sink_settings import CloudMonitoringSettings
 from sidecar.sinks.cloud_monitoring import refusals
-from sidecar.sinks.cloud_monitoring.client import Client
+from sidecar.sinks.cloud_monitoring.client import CREDENTIALS, Client
 from sidecar.sinks.cloud_monitoring.pace import Pace
-from sidecar.sinks.cloud_monitoring.refusals import TWO_WRITERS, Refusal
+from sidecar.sinks.cloud_monitoring.refusals import Refusal
+from sidecar.sinks.cloud_monitoring.remedies import TWO_WRITERS, Used
 from sidecar.sinks.cloud_monitoring.series import series
 
 MOST_SERIES = 200
@@ -31,8 +31,17 @@ PAUSE = 1.0
 LEAST_TIME = 0.5
 """Seconds; with less left before the next write there is no more try."""
 
+MOST_BEHIND = 60.0
+"""Seconds; the readers of points look back for some minutes."""
+
 LONGEST_WAIT = 120.0
 """Seconds without a write where the last one was refused for good reasons."""
+
+
+_RESTARTED = (
+    "the process before wrote a point just now; the next one is written"
+    " (if this comes again: another process writes these series)"
+)
 
 
 class CloudMonitoringSink:
@@ -58,6 +67,7 @@ class CloudMonitoringSink:
     ) -> None:
         self.interval = settings.interval
         self._settings = settings
+        self._environ = environ
         self._clock = clock
         self._sleep = sleep
         self._jitter = jitter
@@ -68,6 +78,7 @@ class CloudMonitoringSink:
         self._wait = 0.0
         self._resume_at = 0.0
         self._refused: SinkError | None = None
+        self._is_new = True
 
     def check(self) -> str:
         """Ask the service for the resource type that would be written.
@@ -81,7 +92,8 @@ class CloudMonitoringSink:
             resource = self._resource()
             labels = self._client.labels(project, resource.type, settings.timeout)
         except (GoogleAPICallError, GoogleAuthError) as error:
-            raise self._error(self._read(error)) from None
+            refusal = self._read(error)
+            raise SinkError(refusal.text, reason=refusal.reason) from None
         if unknown := sorted(set(resource.labels) - set(labels)):
             msg = f"{resource.type} has no label {', '.join(unknown)}"
             raise SinkError(msg, reason="resource")
@@ -92,7 +104,7 @@ class CloudMonitoringSink:
         """Write the readings that are due; what is refused is dropped.
 
         Raises:
-            SinkError: some or all points were not stored.
+            SinkError: some or all points were not stored, or nobody will see them.
         """
         if self._refused and self._clock() < self._resume_at:
             raise self._refused
@@ -103,6 +115,15 @@ class CloudMonitoringSink:
             msg = f"the clock went back by {due.back:.0f}s; Cloud Monitoring takes no "
             msg += "point older than the last: nothing is written until it is over"
             raise SinkError(msg, reason="clock")
+        if self._refused:
+            # Nothing was due, and nothing is well for that.
+            raise SinkError(str(self._refused), reason=self._refused.reason, dropped=0)
+        if self._client.time.behind > MOST_BEHIND:
+            msg = f"this machine's clock is {self._client.time.behind:.0f}s behind: "
+            msg += (
+                "an autoscaler sees no new point; see timedatectl or chronyc tracking"
+            )
+            raise SinkError(msg, reason="clock", dropped=0)
 
     def retire(self, identities: Sequence[Identity]) -> None:
         """Nothing to take away: a series without new points ends by itself."""
@@ -114,29 +135,51 @@ class CloudMonitoringSink:
     def _publish(self, points: Sequence[tuple[Reading, float]]) -> None:
         deadline = self._clock() + self.interval
         resource, settings = self._resource(), self._settings
-        found = list(
-            chain.from_iterable(
-                series(reading, end, settings.metrics, settings.prefix, resource)
-                for reading, end in points
+        owned = [
+            (reading.identity, each)
+            for reading, end in points
+            for each in series(
+                reading, end, settings.metrics, settings.prefix, resource
             )
-        )
-        answers = [
-            self._write(found[first : first + MOST_SERIES], deadline)
-            for first in range(0, len(found), MOST_SERIES)
         ]
-        refused = [answer for answer in answers if answer]
-        if len(refused) < len(answers) or any(each.written for each in refused):
-            self._pace.sent(points)
-        self._refused = None
+        refused: list[Refusal] = []
+        stored: set[Identity] = set()
+        lost: set[Identity] = set()
+        doubtful: set[Identity] = set()
+        for first in range(0, len(owned), MOST_SERIES):
+            chunk = owned[first : first + MOST_SERIES]
+            owners = [owner for owner, _ in chunk]
+            # A service that is away is not waited for once more for each request.
+            answer = next((each for each in refused if each.again), None)
+            answer = answer or self._write([each for _, each in chunk], deadline)
+            if answer is None:
+                stored.update(owners)
+                continue
+            refused.append(answer)
+            failed = answer.failed
+            if failed is None:
+                lost.update(owners)
+                doubtful.update(owners if answer.written else ())
+            else:
+                lost.update(who for i, who in enumerate(owners) if i in failed)
+                stored.update(who for i, who in enumerate(owners) if i not in failed)
+        self._pace.sent([p for p in points if p[0].identity in stored], stored=True)
+        doubtful -= stored
+        self._pace.sent([p for p in points if p[0].identity in doubtful], stored=False)
+        self._note(refused, len(lost))
+
+    def _note(self, refused: Sequence[Refusal], lost: int) -> None:
+        """Remember how it went, and fail if it did."""
+        is_new, self._is_new = self._is_new, False
         if not refused:
-            self._wait = 0.0
+            self._wait, self._refused = 0.0, None
             return
-        failed = [each.failed for each in refused]
-        dropped = (
-            None if None in failed else min(len(points), sum(filter(None, failed)))
-        )
-        self._refused = self._error(refused[0], dropped)
-        if refused[0].pause:
+        worst = max(refused, key=lambda each: each.pause)
+        text = worst.text
+        if worst.reason == TWO_WRITERS and is_new:
+            text = _RESTARTED
+        self._refused = SinkError(text, reason=worst.reason, dropped=lost)
+        if worst.pause:
             self._wait = min(LONGEST_WAIT, max(self.interval, 2 * self._wait))
             self._resume_at = self._clock() + self._wait * (1 + self._jitter()) / 2
         raise self._refused
@@ -183,9 +226,7 @@ class CloudMonitoringSink:
         )
 
     def _read(self, error: Exception) -> Refusal:
-        project = self._settings.project or self._surroundings.project or "(none)"
-        return refusals.read(error, project, self._client.account)
-
-    @staticmethod
-    def _error(refusal: Refusal, dropped: int | None = None) -> SinkError:
-        return SinkError(refusal.text, reason=refusal.reason, dropped=dropped)
+        project = self._settings.project or self._surroundings.project
+        project = project or self._client.project or "(none)"
+        file = self._environ.get(CREDENTIALS)
+        return refusals.read(error, Used(project, self._client.account, file))

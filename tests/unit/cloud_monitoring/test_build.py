@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -34,3 +35,11 @@ def test_without_the_extra_it_says_what_to_install(
 
     with pytest.raises(SettingsError, match=r"pip install 'capacity-sidecar\[gcp\]'"):
         sinks.build("cloud_monitoring", environment.load(ALONE).settings)
+
+
+def test_the_host_s_environment_is_left_alone() -> None:
+    """It may be the worker's own process."""
+    before = dict(os.environ)
+    sinks.build("cloud_monitoring", environment.load(ALONE).settings).close()
+
+    assert dict(os.environ) == before

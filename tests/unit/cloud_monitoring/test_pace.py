@@ -18,7 +18,7 @@ def ends(pace: Pace, *times: float) -> list[float]:
     found = []
     for time in times:
         points = pace.due([reading(time=time)]).points
-        pace.sent(points)
+        pace.sent(points, stored=True)
         found += [end for _, end in points]
     return found
 
@@ -38,7 +38,7 @@ def test_a_poll_that_comes_a_little_early_loses_no_point() -> None:
 
 def test_each_worker_has_a_pace_of_its_own() -> None:
     pace = Pace()
-    pace.sent([(reading(time=1000), 1000.0)])
+    pace.sent([(reading(time=1000), 1000.0)], stored=True)
 
     due = pace.due([reading(time=1002), reading(OTHER, time=1002)])
 
@@ -55,6 +55,24 @@ def test_a_clock_that_goes_back_is_told() -> None:
     assert due.back == 3600.0
 
 
+def test_a_point_that_nobody_can_have_taken_holds_nothing_up() -> None:
+    """The clock was an hour ahead while the service was away, and is put right."""
+    pace = Pace()
+    pace.sent([(reading(time=8600.0), 8600.0)], stored=False)
+
+    due = pace.due([reading(time=5000.0)])
+
+    assert [end for _, end in due.points] == [5000.0]
+    assert due.back <= 0
+
+
+def test_but_one_that_may_be_there_does() -> None:
+    pace = Pace()
+    pace.sent([(reading(time=5100.0), 5100.0)], stored=False)
+
+    assert pace.due([reading(time=5000.0)]).back == 100.0
+
+
 def test_too_soon_is_not_back() -> None:
     pace = Pace()
     ends(pace, 5000.0)
@@ -64,15 +82,15 @@ def test_too_soon_is_not_back() -> None:
 
 def test_workers_that_send_no_more_are_forgotten() -> None:
     pace = Pace()
-    pace.sent([(reading(OTHER), 1000.0), (reading(), 1000.0)])
-    pace.sent([(reading(), 1001.0 + REMEMBERED)])
+    pace.sent([(reading(OTHER), 1000.0), (reading(), 1000.0)], stored=True)
+    pace.sent([(reading(), 1001.0 + REMEMBERED)], stored=True)
 
     assert list(pace.known) == [IDENTITY]
 
 
 def test_nothing_sent_is_nothing() -> None:
     pace = Pace()
-    pace.sent([])
+    pace.sent([], stored=True)
 
     assert not pace.known
 

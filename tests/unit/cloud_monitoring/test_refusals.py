@@ -3,12 +3,17 @@ from __future__ import annotations
 import grpc
 import pytest
 from google.api_core import exceptions as api
-from google.auth.exceptions import DefaultCredentialsError, RefreshError
+from google.auth.exceptions import (
+    DefaultCredentialsError,
+    RefreshError,
+    TransportError,
+)
 from google.cloud.monitoring_v3.types import Point, TimeInterval, TimeSeries
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
 from sidecar.errors import SinkError
 from sidecar.sinks.cloud_monitoring.refusals import Refusal, read
+from sidecar.sinks.cloud_monitoring.remedies import Used
 from tests.gcp import answers
 from tests.gcp.clients import client_of
 from tests.unit.cloud_monitoring.bench import LABELS, Bench
@@ -18,7 +23,7 @@ ACCOUNT = "worker@a-project.iam.gserviceaccount.com"
 
 
 def refusal(error: Exception) -> Refusal:
-    return read(error, "a-project", ACCOUNT)
+    return read(error, Used("a-project", ACCOUNT))
 
 
 @pytest.mark.parametrize(
@@ -139,26 +144,65 @@ def test_the_account_is_named() -> None:
 
 
 def test_and_where_it_is_not_known() -> None:
-    found = read(api.Forbidden("no"), "a-project", "default")  # type: ignore[no-untyped-call]
+    found = read(api.Forbidden("no"), Used("a-project", "default"))  # type: ignore[no-untyped-call]
 
     assert "to its service account in the project a-project" in found.text
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "file", "words"),
     [
-        DefaultCredentialsError("not found"),  # type: ignore[no-untyped-call]
-        RefreshError("gone"),  # type: ignore[no-untyped-call]
-        api.ServiceUnavailable("Getting metadata from plugin failed with error: x"),  # type: ignore[no-untyped-call]
+        (
+            DefaultCredentialsError("not found"),  # type: ignore[no-untyped-call]
+            None,
+            "elsewhere set GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+        (
+            DefaultCredentialsError("not JSON"),  # type: ignore[no-untyped-call]
+            "/key.json",
+            "GOOGLE_APPLICATION_CREDENTIALS='/key.json' cannot be used: not JSON",
+        ),
+        (RefreshError("invalid_grant"), "/key.json", "is the clock right?"),  # type: ignore[no-untyped-call]
+        (TransportError("refused"), None, "the token server, the metadata server"),  # type: ignore[no-untyped-call]
+        (
+            api.ServiceUnavailable("Getting metadata from plugin failed with error: x"),  # type: ignore[no-untyped-call]
+            None,
+            "may this machine or pod use it?",
+        ),
     ],
 )
-def test_no_credentials(error: Exception) -> None:
-    found = refusal(error)
+def test_no_credentials(error: Exception, file: str | None, words: str) -> None:
+    found = read(error, Used("a-project", ACCOUNT, file))
 
     assert found.reason == "credentials"
     assert found.renew
     assert not found.again
-    assert "GOOGLE_APPLICATION_CREDENTIALS" in found.text
+    assert words in found.text
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "words"),
+    [
+        ("This API method requires billing to be enabled.", "billing", "billing for"),
+        (
+            "Request is prohibited by organization's policy. vpcServiceControls...",
+            "policy",
+            "VPC Service Controls",
+        ),
+        (
+            "Permission monitoring.monitoredResourceDescriptors.get denied (or the "
+            "resource may not exist).",
+            "permission",
+            "permission monitoring.monitoredResourceDescriptors.get is missing",
+        ),
+    ],
+)
+def test_what_forbids_it(bench: Bench, message: str, reason: str, words: str) -> None:
+    bench.service.fail(grpc.StatusCode.PERMISSION_DENIED, message)
+    error = bench.refused()
+
+    assert error.reason == reason
+    assert words in str(error)
 
 
 def test_what_nobody_thought_of_is_said_as_it_is(bench: Bench) -> None:

@@ -3,16 +3,18 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import pytest
 from google.api.metric_pb2 import MetricDescriptor
 from google.cloud.monitoring_v3.types import TimeInterval, TimeSeries
 
+from sidecar.errors import SettingsError
 from sidecar.identity import Resource
 from sidecar.reading import Identity, Values
 from sidecar.sink_settings import METRIC_WORDS, CloudMonitoringSettings
 from sidecar.sinks.cloud_monitoring.series import (
     LONGEST_KEY,
     LONGEST_VALUE,
-    MOST_LABELS,
+    refuse_labels,
     series,
 )
 from tests.unit.makers import reading
@@ -88,14 +90,25 @@ def test_what_is_too_long_stays_apart() -> None:
     assert first != second
 
 
-def test_the_service_s_limits_hold_for_own_labels() -> None:
-    many = tuple((f"n{i}", "x") for i in range(40))
+def test_names_of_labels_are_the_service_s() -> None:
     odd = (("_hidden", "x"), ("k" * 200, "x"))
 
-    assert len(labels(Identity("m", "m", "w", many))) == MOST_LABELS
     found = labels(Identity("m", "m", "w", odd))
     assert found["key__hidden"] == "x"
     assert max(map(len, found)) == LONGEST_KEY
+
+
+def test_more_labels_than_it_takes_are_refused_at_the_start() -> None:
+    """With the sidecar's own ones they are too many; a few cut off would be missed."""
+    refuse_labels([f"n{i}" for i in range(26)])
+
+    with pytest.raises(SettingsError, match="27 labels; Cloud Monitoring takes 26"):
+        refuse_labels([f"n{i}" for i in range(27)])
+
+
+def test_two_that_would_be_one_are_refused() -> None:
+    with pytest.raises(SettingsError, match="_x and key__x are one label"):
+        refuse_labels(["_x", "key__x"])
 
 
 def test_what_is_no_unicode_can_be_sent() -> None:

@@ -1,17 +1,28 @@
 from __future__ import annotations
 
 import itertools
+from email.utils import formatdate
 
 import grpc
 import pytest
+import requests
 
 from sidecar.errors import SinkError
 from sidecar.reading import Identity
+from sidecar.sinks.cloud_monitoring.client import ServerTime
 from sidecar.sinks.cloud_monitoring.sink import LONGEST_WAIT, MOST_SERIES
 from tests.gcp import answers
 from tests.unit.cloud_monitoring.bench import LABELS, Bench
 from tests.unit.cloud_monitoring.conftest import Made
 from tests.unit.makers import IDENTITY
+
+
+def dated(now: float) -> requests.Response:
+    """An answer of a server whose clock is right."""
+    answer = requests.Response()
+    answer.headers["Date"] = formatdate(now, usegmt=True)
+    return answer
+
 
 MANY = [Identity("m", "org/m", f"host:{8000 + i}") for i in range(70)]
 
@@ -199,6 +210,7 @@ class TestWaiting:
 class TestPartly:
     def test_what_is_right_is_stored(self, bench: Bench) -> None:
         """A second writer has taken the second worker's series."""
+        bench.write(MANY[5])
         other = bench.restarted()
         other.publish(bench.readings(MANY[1]))
         other.close()
@@ -206,10 +218,34 @@ class TestPartly:
         error = bench.refused(*MANY[:3], after=2.0)
 
         assert error.reason == "two_writers"
-        assert error.dropped == 3
+        assert error.dropped == 1
         assert "3 of 9 points" in str(error)
         assert "SIDECAR_WORKER" in str(error)
-        assert len(bench.service.accepted) == 9
+        assert len(bench.service.accepted) == 12
+
+    def test_a_restart_is_no_second_writer(self, bench: Bench) -> None:
+        """Its first point comes too soon after the last one of the process before."""
+        bench.write()
+        bench.sink.close()
+        bench.sink = bench.restarted()
+        error = bench.refused(after=2.0)
+
+        assert "the process before wrote a point just now" in str(error)
+        bench.write(after=5.0)
+        assert bench.ends == [10.0, 17.0]
+
+    def test_hundreds_of_refused_series_are_one_line(self, bench: Bench) -> None:
+        """The answer holds the name of each, in headers larger than usual."""
+        bench.write(*MANY[:60])
+        bench.sink.close()
+        bench.sink = bench.restarted()
+        bench.refused(MANY[69], MANY[0], after=1.0)
+
+        error = bench.refused(*MANY[:66], after=1.0)
+
+        assert error.reason == "two_writers"
+        assert error.dropped == 60
+        assert "180 of 198 points" in str(error)
 
     def test_those_are_not_sent_too_soon_again(self, bench: Bench) -> None:
         bench.write(MANY[0])
@@ -219,6 +255,32 @@ class TestPartly:
         bench.write(*MANY[:2], after=5.0)
 
         assert bench.ends == [10.0, 17.0]
+
+
+class TestNothingDue:
+    def test_it_is_not_well_for_that(self, bench: Bench) -> None:
+        bench.service.fail(grpc.StatusCode.UNAVAILABLE, times=2)
+        bench.refused()
+
+        error = bench.refused(after=1.0)
+
+        assert (error.reason, error.dropped) == ("unavailable", 0)
+        assert len(bench.service.requests) == 2
+
+    def test_a_service_that_is_away_is_waited_for_once(self, bench: Bench) -> None:
+        bench.service.fail(grpc.StatusCode.UNAVAILABLE, times=None)
+        error = bench.refused(*MANY)
+
+        assert error.dropped == len(MANY)
+        assert len(bench.service.requests) == 2
+
+    def test_of_two_requests_one_may_be_stored(self, bench: Bench) -> None:
+        bench.write(MANY[0])
+        bench.service.fail(grpc.StatusCode.FAILED_PRECONDITION)
+        error = bench.refused(*MANY)
+
+        # The worker whose three series are in both requests is lost as well.
+        assert error.dropped == -(-MOST_SERIES // 3)
 
 
 class TestClock:
@@ -248,6 +310,41 @@ class TestClock:
         assert error.reason == "clock"
         assert "went back by 3600s" in str(error)
         assert len(bench.service.requests) == 1
+
+    def test_an_hour_ahead_while_the_service_is_away(self, bench: Bench) -> None:
+        """As at boot, before there is a network: nobody took that point."""
+        bench.service.fail(grpc.StatusCode.UNAVAILABLE, times=2)
+        bench.refused(after=3600.0)
+        bench.write(after=-3600.0)
+
+        assert len(bench.ends) == 1
+
+    def test_an_hour_behind_is_said_though_all_is_taken(self, bench: Bench) -> None:
+        """By the clock of the servers that give tokens."""
+        bench.sink._client.time = ServerTime(
+            lambda: bench.now - 1000, lambda: bench.now - 3600
+        )
+        bench.sink._client.time.note(dated(bench.now))
+        error = bench.refused()
+
+        assert (error.reason, error.dropped) == ("clock", 0)
+        assert "3600s behind" in str(error)
+        assert bench.ends == [10.0]
+
+    def test_put_right_nothing_more_is_said(self, bench: Bench) -> None:
+        bench.sink._client.time = ServerTime(
+            lambda: bench.now - 1000, lambda: bench.now
+        )
+        bench.sink._client.time.note(dated(bench.now))
+        bench.write()
+
+        assert bench.ends == [10.0]
+
+    def test_an_answer_without_a_time_tells_nothing(self) -> None:
+        time = ServerTime()
+        time.note(requests.Response())
+
+        assert time.behind == 0.0
 
     def test_two_days_behind(self, bench: Bench) -> None:
         service_clock = bench.service._clock
