@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from sidecar.interval import Interval
 
-SPAN = 60.0
-"""The longest time to average over, seconds."""
+SPAN, LONGEST = 60.0, 600.0
+"""The time to average over, seconds; and where there are few departures in it."""
 
-ENOUGH_DEPARTURES = 100.0
+ENOUGH_DEPARTURES, FEW_DEPARTURES = 100.0, 10.0
 """Counting alone puts a rate of 100 off by 10 %, of a pool of four by 5 %: less than an
-HPA tolerates. A busy worker needs no longer average, and shows a change sooner."""
+HPA tolerates. A busy worker needs no longer average, and shows a change sooner. A rate
+of 10 is off by a third, of less by anything."""
 
 FEWEST_INTERVALS = 3
 """The gauges dip between engine steps: one or two readings may both be low."""
@@ -19,21 +20,38 @@ FEWEST_INTERVALS = 3
 
 @dataclass(frozen=True)
 class Flow:
-    """The last few intervals: enough to average, at most a minute, at least one."""
+    """The last few intervals: enough to average, at least one.
+
+    A minute of them, and less where there are many departures.
+
+    Attributes:
+        fewest: departures; with fewer it is up to ten minutes.
+    """
 
     intervals: tuple[Interval, ...] = ()
+    fewest: float = 0.0
 
     def after(self, interval: Interval) -> Flow:
         """The flow with one more interval and without those that are not needed."""
         kept = [interval]
         departures = interval.departures
         for old in reversed(self.intervals):
+            age = interval.end - (old.end - old.duration)
             enough = len(kept) >= FEWEST_INTERVALS and departures >= ENOUGH_DEPARTURES
-            if enough or old.end - old.duration < interval.end - SPAN:
+            long = LONGEST if departures < self.fewest else SPAN
+            if enough or age > long:
                 break
             kept.insert(0, old)
             departures += old.departures
-        return Flow(tuple(kept))
+        return Flow(tuple(kept), self.fewest)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the rates say something."""
+        if len(self.intervals) < FEWEST_INTERVALS:
+            return False
+        departures = sum(i.departures for i in self.intervals)
+        return departures >= FEW_DEPARTURES or self._seconds >= LONGEST / 2
 
     @property
     def throughput(self) -> float:
@@ -63,10 +81,8 @@ class Flow:
         return sum(readings) / len(readings) if readings else 0.0
 
     @property
-    def mean_running(self) -> float:
-        """Area under the running gauge over the time, requests."""
-        return self._rate(sum(i.mean_running * i.duration for i in self.intervals))
+    def _seconds(self) -> float:
+        return sum(i.duration for i in self.intervals)
 
     def _rate(self, count: float) -> float:
-        seconds = sum(i.duration for i in self.intervals)
-        return count / seconds if seconds > 0 else 0.0
+        return count / self._seconds if self._seconds > 0 else 0.0

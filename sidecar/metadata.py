@@ -56,7 +56,8 @@ class MetadataServer:
         except (requests.RequestException, ValueError):
             # A host that is none is a ValueError of a library below.
             raise _away(self.host, "no connection") from None
-        if answer.status_code == HTTPStatus.NOT_FOUND:
+        # Forbidden: of a cluster that hides its nodes' values from its pods.
+        if answer.status_code in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
             return None
         if answer.status_code != HTTPStatus.OK:
             raise _away(self.host, f"status {answer.status_code}")

@@ -9,7 +9,7 @@ from typing import Any
 from sidecar import estimators
 from sidecar.estimators.base import Estimate, Estimator, Learning
 from sidecar.estimators.mix import Ratio
-from sidecar.flow import Flow
+from sidecar.flow import FEW_DEPARTURES, Flow
 from sidecar.interval import Interval, between
 from sidecar.reading import Values
 from sidecar.sample import Sample
@@ -22,6 +22,9 @@ FIRST_REQUEST = 120.0
 DRAIN = 300.0
 """Seconds in which a queue is to be gone: about what a new worker takes to load, and
 sooner it cannot help."""
+
+BEGUN = Flow(fewest=FEW_DEPARTURES)
+"""A worker that was idle, or is new."""
 
 Recall = Callable[[Estimator[Any], Sample], Learning[Any] | None]
 
@@ -48,6 +51,7 @@ class Pipeline:
     previous: Sample | None = field(default=None, init=False)
     learning: Learning[Any] | None = field(default=None, init=False)
     _flow: Flow = field(default_factory=Flow, init=False)
+    _busy: Flow = field(default=BEGUN, init=False)
     _quiet: Quiet = field(default_factory=Quiet, init=False)
     _service: Ratio = field(default_factory=Ratio, init=False)
 
@@ -92,10 +96,10 @@ class Pipeline:
         interval = self._since_previous(sample)
         self.previous = sample
         if sample.sleeping:
-            self._flow, self._quiet = Flow(), Quiet()
+            self._flow, self._busy, self._quiet = Flow(), BEGUN, Quiet()
             return Values(State.SLEEPING)
         if interval is None:
-            self._flow, self._quiet = Flow(), Quiet()
+            self._flow, self._busy, self._quiet = Flow(), BEGUN, Quiet()
             return Values(State.BASELINE)
         self._flow = self._flow.after(interval)
         # Little's law, R = n·T / k.
@@ -107,6 +111,7 @@ class Pipeline:
         if service_time is None and interval.generation_tokens is None:
             service_time = FIRST_REQUEST
         state, self._quiet = judge(self._quiet, interval, service_time)
+        self._busy = BEGUN if state is State.IDLE else self._busy.after(interval)
         if state is not State.STALLED:
             learning = self.learning or self._begin(sample)
             self.learning = learning.after(interval)
@@ -151,21 +156,27 @@ class Pipeline:
     def _utilization(self, estimate: Estimate | None, state: State) -> float | None:
         """max((D + waiting / DRAIN) / C, min(1, (running + waiting) / n*)).
 
-        0 when idle, None when unknown. Requests that wait make a worker full; how far
-        above full it is, the demand says, and the rate at which the queue would be
-        gone in time. Counted in batches, (running + waiting) / n* without a bound, a
-        queue makes an autoscaler ask for as many workers as would do all of it at
-        once, again and again while those it asked for are still loading.
+        0 when idle, None when unknown, and at least 1 when saturated. The rates are
+        those since the worker was last idle: with the pauses in them, bursts would
+        count for less than they are, for an autoscaler averages the zeros as well.
+
+        Requests that wait make a worker full; how far above full it is, the demand
+        says, and the rate at which the queue would be gone in time. Counted in batches,
+        (running + waiting) / n* without a bound, a queue makes an autoscaler ask for as
+        many workers as would do all of it at once, again and again while those it asked
+        for are still loading.
         """
         if state is State.IDLE:
             return 0.0
         if estimate is None or estimate.capacity <= 0:
             return None
-        waiting = self._flow.waiting / DRAIN
-        by_rate = (self._flow.demand + waiting) / estimate.capacity
-        if not estimate.concurrency_limit:
-            return by_rate
-        return max(by_rate, min(1.0, self._flow.present / estimate.concurrency_limit))
+        flow, limit = self._busy, estimate.concurrency_limit
+        least = 1.0 if state is State.SATURATED else 0.0
+        by_rate = (flow.demand + flow.waiting / DRAIN) / estimate.capacity
+        if not limit:
+            return max(least, by_rate)
+        filled = min(1.0, flow.present / limit)
+        return max(least, filled, by_rate if flow.is_settled else 0.0)
 
 
 def _is_another_worker(earlier: Sample, later: Sample) -> bool:

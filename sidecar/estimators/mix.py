@@ -29,8 +29,11 @@ block together: each is anywhere between its beginning and its end."""
 _FILLING = 0.25
 """Of a block's requests unfinished: so many, and the batch fills."""
 
-BLOCKS, LEAST_SCATTER, MOST_OFF = 20.0, 0.25, 3.0
-"""Blocks to judge the scatter by, and bounds: one odd block excuses no other."""
+BLOCKS, MOST_OFF = 20.0, 3.0
+"""Blocks to judge the scatter by, and a bound: one odd block excuses no other."""
+
+LEAST_SCATTER, MOST_SCATTER = 0.25, 2.5
+"""Bounds: requests that change again and again must not pass for scatter."""
 
 
 class Count(NamedTuple):
@@ -150,7 +153,8 @@ class Lengths(NamedTuple):
     def _scatter(self, off: float) -> float:
         """With one more block: where change follows change it is scatter after all."""
         square = self.scatter * min(abs(off), MOST_OFF) ** 2
-        return max(LEAST_SCATTER, self.scatter + (square - self.scatter) / BLOCKS)
+        scatter = self.scatter + (square - self.scatter) / BLOCKS
+        return min(MOST_SCATTER, max(LEAST_SCATTER, scatter))
 
     def _off(self, block: Count) -> float:
         """Standard deviations from what is known.

@@ -13,9 +13,9 @@ from sidecar.reading import Identity, Reading
 from sidecar.sinks.base import Sink, translating
 from sidecar.telemetry import Telemetry
 
-EARLY, MOST_EARLY = 0.1, 0.5
-"""Of the interval, and seconds: a reading that comes so much too early is sent, for to
-wait for the next one would cost a whole poll."""
+EARLY = 0.1
+"""Of the interval: a reading that comes so much too early is sent all the same, for to
+wait for the next one would cost a whole poll. Publications are no closer than that."""
 
 RETIRE_AGAIN = 5.0
 """Seconds between two attempts to take series away."""
@@ -45,8 +45,7 @@ class Publisher:
         self._pending: dict[Identity, Reading] = {}
         self._leaving: set[Identity] = set()
         self._published: set[Identity] = set()
-        self._due = -inf
-        self._has_news = False
+        self._schedule = self._not_before = -inf
         self._retire_at = 0.0
         self._stopping = False
         self._changed = threading.Condition()
@@ -55,10 +54,11 @@ class Publisher:
     def offer(self, readings: Iterable[Reading]) -> None:
         """Readings to publish; they replace older ones of the same workers."""
         with self._changed:
+            if self._stopping:
+                return
             for reading in readings:
                 self._pending[reading.identity] = reading
                 self._leaving.discard(reading.identity)
-                self._has_news = True
             self._changed.notify()
 
     def retire(self, identities: Iterable[Identity]) -> None:
@@ -78,12 +78,11 @@ class Publisher:
             if now >= self._retire_at or self._stopping:
                 leaving, self._leaving = self._leaving, set()
             readings: list[Reading] = []
-            if self._has_news and now >= self._due:
+            if self._pending and now >= self._not_before:
                 readings = list(self._pending.values())
-                self._pending = {}
-                early = min(EARLY * self.sink.interval, MOST_EARLY)
-                self._due = now + self.sink.interval - early
-            self._has_news = False
+                self._published |= self._pending.keys()
+                self._plan(now)
+            self._pending = {}
         if leaving:
             self._retire(leaving)
         if readings:
@@ -103,7 +102,6 @@ class Publisher:
         with self._changed:
             self._stopping = True
             self._pending.clear()
-            self._has_news = False
             self._leaving |= self._published
             self._changed.notify()
         if self._thread is None:
@@ -134,13 +132,20 @@ class Publisher:
 
     def _patience(self) -> float | None:
         """Seconds until there is something to do; None: until something comes."""
-        times = [-inf] if self._has_news else []
+        times = [-inf] if self._pending else []
         if self._leaving:
             times.append(self._retire_at)
         return max(0.0, min(times) - self._clock()) if times else None
 
+    def _plan(self, now: float) -> None:
+        """When to publish again: on the schedule; what was missed is skipped."""
+        interval = self.sink.interval
+        on_time = self._schedule + interval
+        self._schedule = on_time if on_time > now else now + interval
+        early = EARLY * interval
+        self._not_before = max(self._schedule, now + interval) - early
+
     def _publish(self, readings: list[Reading]) -> None:
-        self._published |= {reading.identity for reading in readings}
         telemetry, name = self._telemetry, self.sink.name
         try:
             with telemetry.publish_seconds.labels(name).time(), translating():

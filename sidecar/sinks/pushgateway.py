@@ -82,9 +82,21 @@ class PushgatewaySink:
             raise problems[0]
 
     def retire(self, identities: Sequence[Identity]) -> None:
-        """Delete the groups; the gateway takes that for unknown ones too."""
+        """Delete the groups; the gateway takes that for unknown ones too.
+
+        Raises:
+            SinkError: one or more were not deleted, or the gateway is away.
+        """
+        problems: list[SinkError] = []
         for identity in identities:
-            self._send("DELETE", self._url + path(self._group(identity)))
+            try:
+                self._send("DELETE", self._url + path(self._group(identity)))
+            except SinkError as error:
+                problems.append(error)
+                if error.reason == "unreachable":
+                    break
+        if problems:
+            raise problems[0]
 
     def close(self) -> None:
         """End the kept connection."""

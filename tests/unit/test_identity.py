@@ -9,6 +9,7 @@ import pytest
 from sidecar.errors import SinkError
 from sidecar.identity import PATIENCE, RESOURCE_LABELS, Surroundings
 from sidecar.metadata import MetadataServer as Metadata
+from tests.cases.servers import Answer, Server, always
 from tests.gcp import resources
 from tests.gcp.metadata_server import MetadataServer
 from tests.gcp.metadata_values import gce, gke
@@ -277,10 +278,19 @@ class TestLate:
         with pytest.raises(SinkError, match="no connection"):
             Metadata({"GCE_METADATA_HOST": "a..b"}).read("project/project-id")
 
-    def test_another_server_is_not_believed(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, gce())
-        with place.server:
-            metadata = Metadata({"GCE_METADATA_HOST": place.server.host})
-            metadata._session.headers.pop("Metadata-Flavor")
-            with pytest.raises(SinkError, match="status 403"):
-                metadata.read("project/project-id")
+    def test_another_server_is_not_believed(self) -> None:
+        """A captive portal, say, answers everything."""
+        portal = Server(always(Answer(body=b"<html>")))
+        try:
+            with pytest.raises(SinkError, match="it is another server"):
+                Metadata({"GCE_METADATA_HOST": f"127.0.0.1:{portal.port}"}).read("x")
+        finally:
+            portal.close()
+
+    def test_what_is_forbidden_is_not_known(self, machine: Place) -> None:
+        """Some clusters hide what their nodes are from their pods."""
+        machine.server.fail("instance/name", 403)
+
+        labels = machine.surroundings().resource("generic_task", {}).labels
+
+        assert labels["task_id"] == "gpu-worker-1"

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import pytest
 
+from sidecar.estimators.base import Estimate
 from sidecar.estimators.curve import CurveEstimator
 from sidecar.estimators.rate import RateEstimator
+from sidecar.interval import Interval
 from sidecar.pipeline import Pipeline
 from sidecar.reading import (
     NAMES,
@@ -129,6 +133,21 @@ class TestNewBeginnings:
         assert one.advance(sample(60, 240, 4)).concurrency_limit == 32
 
 
+@dataclass(frozen=True)
+class Known:
+    """An estimator that was told the capacity."""
+
+    capacity: float
+    limit: float = 16.0
+
+    def start(self) -> None:
+        return None
+
+    def step(self, state: None, interval: Interval) -> tuple[None, Estimate]:
+        del interval
+        return state, Estimate(self.capacity, concurrency_limit=self.limit)
+
+
 class TestUtilization:
     def test_a_queue_that_stays_is_a_little_above_one(self) -> None:
         one = Pipeline(CurveEstimator(8))
@@ -139,6 +158,35 @@ class TestUtilization:
         assert values.utilization is not None
         # 16 requests in five minutes, on top of the 4 a second that are all it can do.
         assert values.utilization == pytest.approx(1 + 16 / 300 / 4, rel=0.01)
+
+    def test_a_queue_is_one_whatever_the_capacity_was_taken_for(self) -> None:
+        one = Pipeline(Known(100.0))
+        for i in range(12):
+            values = one.advance(sample(5.0 * i, 20.0 * i, 8, waiting=16.0))
+
+        assert values.state is State.SATURATED
+        assert values.utilization == 1.0
+
+    def test_bursts_are_not_thinned_by_the_pauses_between_them(self) -> None:
+        """The zeros of the pauses are what an autoscaler averages already."""
+        one, done, found = Pipeline(Known(4.0)), 0.0, []
+        for i in range(120):
+            busy = i % 12 < 6
+            done += 15.0 if busy else 0.0
+            values = one.advance(sample(5.0 * i, done, 6 if busy else 0))
+            found.append(values.utilization or 0.0)
+
+        assert max(found[24:]) == pytest.approx(3 / 4, rel=0.2)
+        assert fmean(found[24:]) == pytest.approx(3 / 4 / 2, rel=0.2)
+
+    def test_one_departure_of_a_slow_worker_is_no_rate(self) -> None:
+        """One request a minute in the first seconds is not twelve times too many."""
+        one = Pipeline(Known(1 / 60, limit=1.0))
+        for i in range(3):
+            one.advance(sample(5.0 * i, 0.0, 1))
+        values = one.advance(sample(15.0, 1.0, 1))
+
+        assert values.utilization == 1.0
 
     def test_unknown_without_a_capacity(self) -> None:
         one = Pipeline(CurveEstimator(8))

@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 
+import pytest
 import structlog
 from structlog.testing import LogCapture
 
 from sidecar.errors import SinkError
 from sidecar.log import Changes
 from sidecar.reading import Identity, Reading
-from sidecar.sinks.publisher import Publisher
+from sidecar.sinks.publisher import EARLY, Publisher
 from sidecar.telemetry import Telemetry
 from tests.unit.makers import IDENTITY, reading
 
@@ -83,6 +85,51 @@ class TestPace:
             one.now += 5.0
 
         assert one.sink.calls == [("publish", 0.0), ("publish", 3.0), ("publish", 6.0)]
+
+    def test_a_reading_is_never_sent_late(self) -> None:
+        """It is sent when it comes, or the next one is."""
+        one = Bench(interval=15.0)
+        one.publisher.offer([reading(time=0.0)])
+        one.publisher.turn()
+        one.now += 5.0
+        one.publisher.offer([reading(time=5.0)])
+        one.publisher.turn()
+        one.now += 60.0
+        one.publisher.turn()
+
+        assert one.sink.calls == [("publish", 0.0)]
+
+    def test_polls_a_little_early_cost_no_publication(self) -> None:
+        one = Bench(interval=5.0)
+        for i in range(5):
+            one.publisher.offer([reading(time=float(i))])
+            one.publisher.turn()
+            one.now += 4.95
+
+        assert len(one.sink.calls) == 5
+
+    @pytest.mark.parametrize("poll", [1.0, 3.0, 4.0, 4.9, 5.0, 7.0])
+    def test_publications_are_no_closer_than_the_interval(self, poll: float) -> None:
+        one, times = Bench(interval=5.0), []
+        for _ in range(200):
+            before = len(one.sink.calls)
+            one.publisher.offer([reading()])
+            one.publisher.turn()
+            if len(one.sink.calls) > before:
+                times.append(one.now)
+            one.now += poll
+
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert min(gaps) >= (1 - EARLY) * 5.0
+        assert max(gaps) <= 5.0 + poll
+
+    def test_nothing_comes_after_the_end(self) -> None:
+        one = Bench()
+        one.publisher.stop()
+        one.publisher.offer([reading()])
+        one.publisher.turn()
+
+        assert one.sink.calls == []
 
     def test_no_reading_is_sent_twice(self) -> None:
         one = Bench()

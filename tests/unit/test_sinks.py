@@ -143,6 +143,17 @@ class TestPushgateway:
         assert responses.calls[0].request.method == "DELETE"
 
     @responses.activate
+    def test_one_group_that_stays_keeps_no_other_there(self) -> None:
+        responses.delete(GROUP, status=400, body="no")
+        other = GROUP.replace("host%3A8000", "host%3A8001")
+        responses.delete(other, status=202)
+
+        with pytest.raises(SinkError, match="answers 400 to DELETE"):
+            pushgateway().retire([IDENTITY, Identity("m", "org/m", "host:8001")])
+
+        assert [call.request.url for call in responses.calls] == [GROUP, other]
+
+    @responses.activate
     def test_check_asks_whether_it_is_ready(self) -> None:
         responses.get(f"{GATEWAY}/-/ready", status=200)
 

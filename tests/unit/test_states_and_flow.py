@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from sidecar.flow import ENOUGH_DEPARTURES, FEWEST_INTERVALS, SPAN, Flow
+from sidecar.flow import (
+    ENOUGH_DEPARTURES,
+    FEW_DEPARTURES,
+    FEWEST_INTERVALS,
+    LONGEST,
+    SPAN,
+    Flow,
+)
 from sidecar.interval import Interval
 from sidecar.states import Quiet, State, judge
 from tests.unit.makers import interval
@@ -74,7 +81,7 @@ class TestFlow:
         assert flow.throughput == 3.0
         assert flow.demand == (30 + 6 + 5) / 10
         assert flow.present == (4 + 11) / 2
-        assert flow.mean_running == (2 + 5) / 2
+        assert flow.waiting == 5 / 2
 
     def test_a_slow_worker_is_averaged_over_the_whole_span(self) -> None:
         flow = Flow()
@@ -82,6 +89,22 @@ class TestFlow:
             flow = flow.after(interval(5.0 * i, 1))
 
         assert sum(i.duration for i in flow.intervals) == SPAN
+
+    def test_a_very_slow_one_over_minutes_where_that_is_asked_for(self) -> None:
+        flow = Flow(fewest=FEW_DEPARTURES)
+        for i in range(1, 240):
+            flow = flow.after(interval(5.0 * i, i % 9 == 0))
+
+        seconds = sum(i.duration for i in flow.intervals)
+        assert SPAN < seconds <= LONGEST
+        assert flow.throughput == pytest.approx(1 / 45, rel=0.1)
+
+    def test_a_few_departures_in_a_few_intervals_settle_nothing(self) -> None:
+        flow = Flow()
+        for i in range(1, 4):
+            flow = flow.after(interval(5.0 * i, 3))
+            assert not flow.is_settled
+        assert flow.after(interval(20.0, 3)).is_settled
 
     def test_a_busy_worker_shows_a_change_sooner(self) -> None:
         flow = Flow()

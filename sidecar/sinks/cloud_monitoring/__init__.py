@@ -56,3 +56,5 @@ def _quiet() -> Iterator[None]:
     finally:
         if told is None:
             del os.environ[_VERBOSITY]
+        else:
+            os.environ[_VERBOSITY] = told

@@ -48,6 +48,9 @@ _LONGEST_BACKOFF = 10_000
 _LARGEST_HEADERS = 1 << 20
 """Bytes: a refusal comes in them, and names every series."""
 
+LIKELY = 2 * 86400.0
+"""Seconds: who says that the clock is further off is not believed."""
+
 CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
@@ -170,9 +173,10 @@ class ServerTime:
 
     def note(self, answer: requests.Response, **_: Any) -> None:
         """Learn from an answer; the same where it has no time."""
-        with contextlib.suppress(TypeError, ValueError):
-            told = parsedate_to_datetime(answer.headers.get("Date", ""))
-            self._began = told.timestamp() - self._clock()
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            told = parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
+            if abs(told - self._wall()) < LIKELY:
+                self._began = told - self._clock()
 
     @property
     def behind(self) -> float:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sidecar.reading import Identity, Reading
 from sidecar.sink_settings import SHORTEST_WRITE
 
-SLACK = 0.5
+SLACK = 1.0
 """Seconds by which a poll may come early: its point is dated later by as much."""
 
 AHEAD = 300.0

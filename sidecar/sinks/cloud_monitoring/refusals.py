@@ -144,8 +144,9 @@ def _cause(text: str) -> str:
 
 
 def _excerpt(error: Exception) -> str:
-    message = getattr(error, "message", None)
-    return _short(message or str(error) or type(error).__name__)
+    if isinstance(error, api.GoogleAPICallError):
+        return _short(error.message or "no reason given")
+    return _short(str(error) or type(error).__name__)
 
 
 def _short(text: str) -> str:

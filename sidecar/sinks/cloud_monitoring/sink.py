@@ -31,6 +31,9 @@ PAUSE = 1.0
 LEAST_TIME = 0.5
 """Seconds; with less left before the next write there is no more try."""
 
+AWAY = ("unavailable", "timeout")
+"""Reasons after which further requests of the same write are not tried."""
+
 MOST_BEHIND = 60.0
 """Seconds; the readers of points look back for some minutes."""
 
@@ -39,8 +42,7 @@ LONGEST_WAIT = 120.0
 
 
 _RESTARTED = (
-    "the process before wrote a point just now; the next one is written"
-    " (if this comes again: another process writes these series)"
+    "the process before this one wrote a point just now; the next one is written"
 )
 
 
@@ -107,7 +109,7 @@ class CloudMonitoringSink:
             SinkError: some or all points were not stored, or nobody will see them.
         """
         if self._refused and self._clock() < self._resume_at:
-            raise self._refused
+            raise SinkError(str(self._refused), reason=self._refused.reason)
         due = self._pace.due(readings)
         if due.points:
             self._publish(due.points)
@@ -150,7 +152,7 @@ class CloudMonitoringSink:
             chunk = owned[first : first + MOST_SERIES]
             owners = [owner for owner, _ in chunk]
             # A service that is away is not waited for once more for each request.
-            answer = next((each for each in refused if each.again), None)
+            answer = next((each for each in refused if each.reason in AWAY), None)
             answer = answer or self._write([each for _, each in chunk], deadline)
             if answer is None:
                 stored.update(owners)
@@ -175,10 +177,10 @@ class CloudMonitoringSink:
             self._wait, self._refused = 0.0, None
             return
         worst = max(refused, key=lambda each: each.pause)
-        text = worst.text
-        if worst.reason == TWO_WRITERS and is_new:
-            text = _RESTARTED
-        self._refused = SinkError(text, reason=worst.reason, dropped=lost)
+        text, reason = worst.text, worst.reason
+        if reason == TWO_WRITERS and is_new:
+            text, reason = _RESTARTED, "restarted"
+        self._refused = SinkError(text, reason=reason, dropped=lost)
         if worst.pause:
             self._wait = min(LONGEST_WAIT, max(self.interval, 2 * self._wait))
             self._resume_at = self._clock() + self._wait * (1 + self._jitter()) / 2

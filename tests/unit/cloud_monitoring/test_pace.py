@@ -28,7 +28,7 @@ def test_the_first_reading_is_due() -> None:
 
 
 def test_five_seconds_lie_between_two() -> None:
-    assert ends(Pace(), 1000, 1001, 1002, 1004, 1006, 1009) == [1000, 1006]
+    assert ends(Pace(), 1000, 1001, 1002, 1003.9, 1006, 1009) == [1000, 1006]
 
 
 def test_a_poll_that_comes_a_little_early_loses_no_point() -> None:

@@ -230,9 +230,21 @@ class TestPartly:
         bench.sink = bench.restarted()
         error = bench.refused(after=2.0)
 
-        assert "the process before wrote a point just now" in str(error)
+        assert "the process before this one wrote a point" in str(error)
+        assert error.reason == "restarted"
         bench.write(after=5.0)
         assert bench.ends == [10.0, 17.0]
+
+    def test_but_what_comes_again_is_one(self, bench: Bench) -> None:
+        other = bench.restarted()
+        reasons = []
+        for _ in range(3):
+            bench.now += 8
+            other.publish(bench.readings())
+            reasons.append(bench.refused(after=2.0).reason)
+        other.close()
+
+        assert reasons == ["restarted", "two_writers", "two_writers"]
 
     def test_hundreds_of_refused_series_are_one_line(self, bench: Bench) -> None:
         """The answer holds the name of each, in headers larger than usual."""
@@ -266,6 +278,19 @@ class TestNothingDue:
 
         assert (error.reason, error.dropped) == ("unavailable", 0)
         assert len(bench.service.requests) == 2
+
+    def test_one_request_that_fails_stops_no_other(self, bench: Bench) -> None:
+        bench.service.fail(grpc.StatusCode.INTERNAL, times=2)
+        error = bench.refused(*MANY)
+
+        assert error.dropped == -(-MOST_SERIES // 3)
+        assert len(bench.service.accepted) == 3 * len(MANY) - MOST_SERIES
+
+    def test_while_it_waits_all_is_lost(self, bench: Bench) -> None:
+        bench.service.fail_with(answers.quota())
+        assert bench.refused(after=1.0).dropped == 1
+
+        assert bench.refused(*MANY, after=1.0).dropped is None
 
     def test_a_service_that_is_away_is_waited_for_once(self, bench: Bench) -> None:
         bench.service.fail(grpc.StatusCode.UNAVAILABLE, times=None)
