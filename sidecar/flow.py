@@ -48,7 +48,7 @@ class Flow:
     @property
     def is_settled(self) -> bool:
         """Whether the rates say something."""
-        if len(self.intervals) < FEWEST_INTERVALS:
+        if len(self.intervals) < FEWEST_INTERVALS and self._seconds < SPAN:
             return False
         departures = sum(i.departures for i in self.intervals)
         return departures >= FEW_DEPARTURES or self._seconds >= LONGEST / 2

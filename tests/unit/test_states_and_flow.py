@@ -106,6 +106,15 @@ class TestFlow:
             assert not flow.is_settled
         assert flow.after(interval(20.0, 3)).is_settled
 
+    @pytest.mark.parametrize("poll", [30.0, 60.0, 600.0])
+    def test_polls_far_apart_settle_it_as_well(self, poll: float) -> None:
+        flow = Flow(fewest=FEW_DEPARTURES)
+        for i in range(1, 4):
+            flow = flow.after(interval(poll * i, poll, duration=poll))
+
+        assert flow.is_settled
+        assert flow.throughput == 1.0
+
     def test_a_busy_worker_shows_a_change_sooner(self) -> None:
         flow = Flow()
         for i in range(1, 40):
