@@ -75,7 +75,8 @@ def full_load(daemon: Daemon, engine: Engine, before: float) -> Learned:
         # Gauges dip between engine steps.
         assert SLOTS / 2 <= said["running"] <= SLOTS
         assert said["waiting"] > 0
-        assert said["utilization"] > 1
+        # Exactly 1: as many clients wait all the time, so the queue does not grow.
+        assert said["utilization"] >= 1
         assert said["concurrency_limit"] == pytest.approx(SLOTS, abs=1)
         assert said["throughput"] == pytest.approx(rate, rel=NEAR_OVER_SECONDS)
     assert load.failed == 0
