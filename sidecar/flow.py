@@ -71,14 +71,12 @@ class Flow:
     @property
     def present(self) -> float:
         """Mean of running plus waiting over the readings, requests."""
-        readings = [i.running[1] + i.waiting[1] for i in self.intervals]
-        return sum(readings) / len(readings) if readings else 0.0
+        return _mean([i.running[1] + i.waiting[1] for i in self.intervals])
 
     @property
     def waiting(self) -> float:
         """Mean of waiting over the readings, requests."""
-        readings = [i.waiting[1] for i in self.intervals]
-        return sum(readings) / len(readings) if readings else 0.0
+        return _mean([i.waiting[1] for i in self.intervals])
 
     @property
     def _seconds(self) -> float:
@@ -86,3 +84,7 @@ class Flow:
 
     def _rate(self, count: float) -> float:
         return count / self._seconds if self._seconds > 0 else 0.0
+
+
+def _mean(readings: list[float]) -> float:
+    return sum(readings) / len(readings) if readings else 0.0

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 import requests
@@ -24,6 +25,8 @@ from sidecar.settings import Settings
 from sidecar.sink_settings import PushgatewaySettings
 from sidecar.sinks.families import text
 from sidecar.target import Target
+
+T = TypeVar("T")
 
 _TAKEN = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED})
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -68,18 +71,7 @@ class PushgatewaySink:
         Raises:
             SinkError: one or more groups were refused, or the gateway is away.
         """
-        problems: list[SinkError] = []
-        for reading in readings:
-            group = self._group(reading.identity)
-            try:
-                body = text(_without(group, gauge) for gauge in gauges(reading))
-                self._send("PUT", self._url + path(group), body)
-            except SinkError as error:
-                problems.append(error)
-                if error.reason == "unreachable":
-                    break
-        if problems:
-            raise problems[0]
+        _each(readings, self._push)
 
     def retire(self, identities: Sequence[Identity]) -> None:
         """Delete the groups; the gateway takes that for unknown ones too.
@@ -87,20 +79,19 @@ class PushgatewaySink:
         Raises:
             SinkError: one or more were not deleted, or the gateway is away.
         """
-        problems: list[SinkError] = []
-        for identity in identities:
-            try:
-                self._send("DELETE", self._url + path(self._group(identity)))
-            except SinkError as error:
-                problems.append(error)
-                if error.reason == "unreachable":
-                    break
-        if problems:
-            raise problems[0]
+        _each(identities, self._delete)
 
     def close(self) -> None:
         """End the kept connection."""
         self._session.close()
+
+    def _push(self, reading: Reading) -> None:
+        group = self._group(reading.identity)
+        body = text(_without(group, gauge) for gauge in gauges(reading))
+        self._send("PUT", self._url + path(group), body)
+
+    def _delete(self, identity: Identity) -> None:
+        self._send("DELETE", self._url + path(self._group(identity)))
 
     def _group(self, identity: Identity) -> dict[str, str]:
         return {"job": self._job, "tag": identity.tag, "worker": identity.worker}
@@ -146,6 +137,20 @@ class PushgatewaySink:
         except requests.RequestException:
             pass  # what came so far is enough to be shown
         return body.decode("utf-8", "replace")
+
+
+def _each(items: Iterable[T], send: Callable[[T], None]) -> None:
+    """Send all, though one is refused; none after the gateway does not answer."""
+    problems: list[SinkError] = []
+    for item in items:
+        try:
+            send(item)
+        except SinkError as error:
+            problems.append(error)
+            if error.reason == "unreachable":
+                break
+    if problems:
+        raise problems[0]
 
 
 def path(group: Mapping[str, str]) -> str:

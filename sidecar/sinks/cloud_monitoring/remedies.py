@@ -82,6 +82,7 @@ _SIGNS = (
     Sign("project", re.compile("[Pp]roject"), _PROJECT_NAME),
 )
 
+_UNKNOWN = Sign("invalid", re.compile(""), "")
 _DENIALS = (
     Sign("scope", re.compile("SCOPE|scopes"), _SCOPE),
     Sign("billing", re.compile("[Bb]illing|BILLING"), _BILLING),
@@ -133,5 +134,5 @@ def sign(cause: str) -> Sign:
     """What an invalid argument shows."""
     return next(
         (sign for sign in _SIGNS if sign.words.search(cause)),
-        Sign("invalid", _SIGNS[0].words, ""),
+        _UNKNOWN,
     )
