@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint unit compatible test-real bench accuracy docs prior clean
+.PHONY: help demo test lint unit compatible test-real bench accuracy docs lock prior clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,10 @@ accuracy: $(VENV)/.ready  ## how far estimates are from the truth, as a table
 
 docs: $(VENV)/.ready  ## write the table of settings into the README
 	@$(BIN)/python -m tests.readme
+
+lock: $(VENV)/.ready  ## pin what the image and the .deb are made of
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	PATH="$(abspath $(BIN)):$$PATH" packaging/requirements/lock.sh
 
 prior: $(VENV)/.ready  ## compute the estimator's prior from the published curves
 	@$(BIN)/python -m tests.accuracy.prior
