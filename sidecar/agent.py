@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -17,7 +18,7 @@ from sidecar.log import Changes
 from sidecar.memory import Memory
 from sidecar.reading import Identity, Reading
 from sidecar.sample import Sample
-from sidecar.schedule import next_tick
+from sidecar.schedule import next_tick, wait_until
 from sidecar.settings import Settings
 from sidecar.sinks.publisher import Publisher
 from sidecar.states import State
@@ -39,6 +40,8 @@ class Agent:
     Args:
         sources: the discovery sources, anew at each look.
         memory: where what was learned is kept; None: nowhere.
+        beat: called by the loop after each turn, and while it waits for the next one
+            at least every ``beat_interval`` seconds.
         clock, wall: monotonic and Unix time.
     """
 
@@ -53,6 +56,8 @@ class Agent:
         sources: Callable[[], Iterator[Source]] | None = None,
         hostname: str | None = None,
         memory: Memory | None = None,
+        beat: Callable[[], None] | None = None,
+        beat_interval: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -70,6 +75,8 @@ class Agent:
         )
         self._hostname = hostname or socket.gethostname()
         self._memory = memory
+        self._beat = beat or (lambda: None)
+        self._beat_interval = beat_interval or math.inf
         self._clock = clock
         self._wall = wall
         self._look_at = clock()
@@ -101,24 +108,28 @@ class Agent:
         """Loop on a thread, and the sinks on theirs."""
         for publisher in self.publishers:
             publisher.start()
-        if self.settings.enabled:
-            self._thread = threading.Thread(
-                target=self.run, args=[self._stop], name="sidecar-loop", daemon=True
-            )
-            self._thread.start()
+        self._thread = threading.Thread(
+            target=self.run, args=[self._stop], name="sidecar-loop", daemon=True
+        )
+        self._thread.start()
 
     def run(self, stop: threading.Event) -> None:
-        """Tick in step with the clock until asked to stop; late ticks are skipped."""
+        """Tick in step with the clock until asked to stop; late ticks are skipped.
+
+        Where the sidecar is disabled, it only beats.
+        """
         started = self._clock()
         while not stop.is_set():
             try:
-                self.tick()
+                if self.settings.enabled:
+                    self.tick()
+                self._beat()
             except Exception:
                 # A fault of ours must not leave the worker unwatched.
                 self._log.exception("a fault in the loop; going on")
                 self.last_turn = self._clock()
             due = next_tick(started, self.settings.poll_interval, self._clock())
-            stop.wait(max(0.0, due - self._clock()))
+            wait_until(due, stop, self._clock, self._beat, self._beat_interval)
 
     def stop(self, timeout: float) -> None:
         """End the loop and retire all series, for at most ``timeout`` seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -66,13 +66,15 @@ def load(environ: Mapping[str, str] | None = None, **arguments: Any) -> Loaded:
 
     Surrounding blanks and quotes are dropped, an empty value counts as unset, and what
     Kubernetes injects for a Service called ``sidecar…`` is ignored. A secret may come
-    from a file: ``SIDECAR_BEARER_TOKEN_FILE``.
+    from a file: ``SIDECAR_BEARER_TOKEN_FILE``; or from a credential of systemd's that
+    has the variable's name.
 
     Raises:
         SettingsError: with a sentence for every problem, not just the first.
     """
     environ = os.environ if environ is None else environ
     known = {variable.name: variable for variable in variables()}
+    environ = {**dict(_credentials(environ, known.values())), **environ}
     problems: list[str] = []
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -106,6 +108,30 @@ def load(environ: Mapping[str, str] | None = None, **arguments: Any) -> Loaded:
     if problems:
         raise SettingsError(*problems)
     return Loaded(settings, origins)
+
+
+def _credentials(
+    environ: Mapping[str, str], known: Iterable[Variable]
+) -> Iterator[tuple[str, str]]:
+    """``NAME_FILE`` for each secret that systemd.exec(5), CREDENTIALS, brings.
+
+    A blank one is what the unit falls back to where the operator gave none.
+    """
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        return
+    for variable in known:
+        path = os.path.join(folder, variable.name)
+        if variable.is_secret and os.path.isfile(path) and not _is_blank(path):
+            yield f"{variable.name}_FILE", path
+
+
+def _is_blank(path: str) -> bool:
+    try:
+        return not Path(path).read_bytes().strip()
+    except OSError:
+        # It is read once more for its value, and the error told then.
+        return False
 
 
 def _is_service_link(name: str, value: str) -> bool:

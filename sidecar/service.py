@@ -11,10 +11,12 @@ from sidecar import discovery, health, sinks
 from sidecar.agent import Agent
 from sidecar.log import Changes
 from sidecar.memory import Memory
+from sidecar.notify import ServiceManager
 from sidecar.server import Server
 from sidecar.settings import Settings
 from sidecar.sinks.prometheus import PrometheusSink
 from sidecar.sinks.publisher import Publisher
+from sidecar.status import summary
 from sidecar.telemetry import Telemetry
 
 STOP_WITHIN = 4.0
@@ -23,6 +25,9 @@ STOP_WITHIN = 4.0
 
 class Service:
     """The agent, its sinks and its page.
+
+    Args:
+        manager: told of every turn of the loop; None: this is somebody else's process.
 
     Raises:
         SettingsError: a sink, the page's address or a variable of Dynamo's cannot be
@@ -34,6 +39,7 @@ class Service:
         settings: Settings,
         log: FilteringBoundLogger,
         environ: Mapping[str, str] | None = None,
+        manager: ServiceManager | None = None,
     ) -> None:
         environ = os.environ if environ is None else environ
         discovery.refuse_bad_variables(settings, environ)
@@ -47,8 +53,16 @@ class Service:
         memory = None
         if settings.state_file and settings.enabled:
             memory = Memory(settings.state_file, settings.estimator, changes)
+        self._manager = manager
         self.agent = Agent(
-            settings, publishers, telemetry, log, environ=environ, memory=memory
+            settings,
+            publishers,
+            telemetry,
+            log,
+            environ=environ,
+            memory=memory,
+            beat=self._beat,
+            beat_interval=manager.beat_interval if manager else None,
         )
         self.server: Server | None = None
         if settings.listen != "off":
@@ -66,3 +80,7 @@ class Service:
         self.agent.stop(STOP_WITHIN)
         if self.server:
             self.server.stop()
+
+    def _beat(self) -> None:
+        if self._manager:
+            self._manager.beat(summary(self.agent))

@@ -29,6 +29,33 @@ def status(agent: Agent, now: float) -> dict[str, Any]:
     }
 
 
+def summary(agent: Agent) -> str:
+    """The state of it all in a line, as ``systemctl status`` shows it."""
+    if not agent.settings.enabled:
+        return "SIDECAR_ENABLED is false: nothing is polled or published"
+    if not agent.workers:
+        return "no worker found yet; capacity-sidecar check tells more"
+    parts = [_summary_of(worker) for worker in agent.workers]
+    parts += [
+        f"cannot publish to {publisher.sink.name}"
+        for publisher in agent.publishers
+        if publisher.last_error
+    ]
+    return "; ".join(parts)
+
+
+def _summary_of(worker: Worker) -> str:
+    values = worker.values
+    text = f"{worker.target.address} is {worker.state}"
+    if worker.error is not None:
+        return f"{text}: {worker.error}"
+    if values.capacity is not None:
+        text += f", capacity {values.capacity:.3g}/s"
+    if values.utilization is not None:
+        text += f", utilization {values.utilization:.2f}"
+    return text
+
+
 def _worker(worker: Worker, now: float) -> dict[str, Any]:
     identity, estimate = worker.identity, worker.pipeline.estimate
     return {

@@ -1,12 +1,17 @@
-"""The README's table of settings, from settings.py: ``make docs``."""
+"""What is written about each setting, from settings.py: ``make docs``.
+
+The README's table, and the environment file of the systemd service.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from sidecar.commands.config import table
+from sidecar.commands.config import environment_file, table
 
-README = Path(__file__).parent.parent / "README.md"
+_ROOT = Path(__file__).parent.parent
+README = _ROOT / "README.md"
+ENVIRONMENT_FILE = _ROOT / "packaging" / "systemd" / "capacity-sidecar.env"
 START = "<!-- settings: written by make docs -->\n"
 END = "<!-- end of settings -->"
 
@@ -20,3 +25,4 @@ def with_table(text: str) -> str:
 
 if __name__ == "__main__":
     README.write_text(with_table(README.read_text("utf-8")), "utf-8")
+    ENVIRONMENT_FILE.write_text(f"{environment_file()}\n", "utf-8")

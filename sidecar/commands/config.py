@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from typing import Any
 
 from pydantic import SecretStr
@@ -18,9 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The form of the output."""
     parser.add_argument(
         "--output",
-        choices=["text", "json", "markdown"],
+        choices=["text", "json", "markdown", "env"],
         default="text",
-        help="text, JSON, or the reference of all settings as a Markdown table",
+        help="text or JSON; the reference of all settings as a Markdown table, or as "
+        "an environment file with every setting commented out",
     )
 
 
@@ -29,6 +31,9 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
     stop.uninstall()
     if options.output == "markdown":
         print(table())
+        return 0
+    if options.output == "env":
+        print(environment_file())
         return 0
     loaded = environment.load()
     rows = [
@@ -59,6 +64,35 @@ def table() -> str:
             meaning += f" Or a file that holds it: `{variable.name}_FILE`."
         lines.append(f"| `{variable.name}` | {shown} | {meaning} |")
     return "\n".join(lines)
+
+
+def environment_file() -> str:
+    """The same as an environment file, each setting commented out."""
+    lines = [
+        "# Settings of capacity-sidecar. `systemctl restart capacity-sidecar` applies",
+        "# them; `systemctl status capacity-sidecar` says what is wrong with one.",
+    ]
+    for variable in variables():
+        meaning = (variable.field.description or "").replace("`", "")
+        if variable.is_secret:
+            meaning += f" Better: the file /etc/capacity-sidecar/{variable.name}."
+        default = variable.field.default
+        shown = "" if default in (None, (), {}) else _text(_shown(default))
+        if not shown and variable.field.examples:
+            shown = variable.field.examples[0]
+        lines += ["", *_comment(meaning)]
+        lines.append(f"#{variable.name}={shown}")
+    return "\n".join(lines)
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=88,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_on_hyphens=False,
+    )
 
 
 def _value(settings: Settings, variable: Variable) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -76,7 +76,12 @@ class Recorder:
 class Bench:
     """An agent with its time, its sink and its log in a test's hand."""
 
-    def __init__(self, sources: list[Source] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        sources: list[Source] | None = None,
+        beat: Callable[[], None] | None = None,
+        **settings: Any,
+    ) -> None:
         self.time = Time()
         self.logged = LogCapture()
         log = structlog.wrap_logger(
@@ -100,6 +105,7 @@ class Bench:
             environ={},
             sources=(lambda: iter(self.sources or [])) if sources is not None else None,
             hostname="vm1",
+            beat=beat,
             clock=self.time,
             wall=lambda: 1e9 + self.time.now,
         )

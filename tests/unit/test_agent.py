@@ -198,6 +198,16 @@ class TestLog:
         states = [line.rpartition(" ")[2] for line in one.lines() if " is " in line]
         assert states == ["baseline", "idle"]
 
+    def test_disabled_it_turns_and_polls_nothing(self, stack: ExitStack) -> None:
+        page = start(stack, Page())
+        stop = threading.Event()
+        one = bench(stack, page, enabled=False, beat=stop.set)
+
+        one.agent.run(stop)
+
+        assert stop.is_set()
+        assert one.agent.workers == []
+
     def test_a_fault_of_ours_does_not_end_the_loop(
         self, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
     ) -> None:

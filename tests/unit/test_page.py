@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sidecar import health, status_page
 from sidecar.errors import SettingsError
 from sidecar.server import Server
-from sidecar.status import status
+from sidecar.status import status, summary
 from tests.unit.agent_bench import Bench, Page, bench, start
 
 
@@ -175,3 +176,50 @@ class TestAddress:
     def test_an_address_that_is_not_ours(self, listen: str) -> None:
         with pytest.raises(SettingsError, match="cannot be used"):
             Server(listen, {})
+
+
+class TestSummary:
+    """The line of `systemctl status`."""
+
+    def test_before_a_worker_is_found(self) -> None:
+        one = Bench(sources=[])
+        one.tick()
+
+        assert summary(one.agent).startswith("no worker found yet")
+
+    def test_disabled(self, stack: ExitStack) -> None:
+        assert summary(bench(stack, enabled=False).agent).startswith(
+            "SIDECAR_ENABLED is false"
+        )
+
+    def test_of_a_worker_at_work(self, stack: ExitStack) -> None:
+        page = Page()
+        one = bench(stack, start(stack, page))
+        one.tick()
+        page.done, page.running = 20, 4
+        one.tick()
+
+        address = one.agent.workers[0].target.address
+        found = re.fullmatch(
+            rf"{re.escape(address)} is serving, capacity (\S+)/s, utilization (\S+)",
+            summary(one.agent),
+        )
+
+        assert found
+        assert float(found[1]) > 4
+        assert 0 < float(found[2]) < 1
+
+    def test_of_trouble(self, stack: ExitStack) -> None:
+        page, other = Page(), Page("org/n")
+        one = bench(stack, start(stack, page), start(stack, other))
+        one.tick()
+        page.up = False
+        one.tick()
+        one.publisher.last_error = "refused"
+
+        first, second, sink = summary(one.agent).split("; ")
+
+        assert " is unreachable: " in first
+        assert "503" in first
+        assert " is idle, " in second
+        assert sink == "cannot publish to recorder"
