@@ -26,6 +26,7 @@ COMMANDS = {
     "once": "poll twice, publish once, show the readings",
     "record": "poll a worker into a trace file",
     "replay": "run a recorded trace through the estimator",
+    "simulate": "serve the page of a simulated worker under load",
     "demo": "show it all with a simulated worker under load",
 }
 

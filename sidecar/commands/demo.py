@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import time
 from collections.abc import Iterator
 
@@ -11,24 +10,13 @@ from prometheus_client import disable_created_metrics
 
 from sidecar import environment, fieldtypes, log
 from sidecar.agent import Agent
+from sidecar.commands.simulate import simulated
 from sidecar.errors import SettingsError
 from sidecar.service import Service
 from sidecar.signals import StopRequest
-from sidecar.simulator import (
-    PRESETS,
-    Engine,
-    OpenLoop,
-    SimulatedWorker,
-    true_capacity,
-    wave,
-)
 
-MODEL = "demo/llama-tiny"
-PERIOD = 60.0
 LINE_EVERY = 3.0
 POLL_INTERVAL = 1.0
-LOAD = (0.1, 1.1)
-"""Offered load at the bottom and at the top of the wave, over the true capacity."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,19 +35,10 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         seconds = fieldtypes.seconds(options.seconds)
     except ValueError as error:
         raise SettingsError(f"--seconds {options.seconds!r} {error}") from None
-    preset = PRESETS["demo"]
-    truth = true_capacity(preset.shape, preset.mix)
+    simulation = simulated()
+    truth = simulation.capacity
     started = time.monotonic()
-    engine = Engine(preset.shape, MODEL, started_at=started)
-    shape = wave(LOAD[0] * truth, LOAD[1] * truth, PERIOD)
-    load = OpenLoop(
-        preset.mix,
-        random.Random(1),
-        lambda at: shape(at - started),
-        peak=LOAD[1] * truth,
-        start=started,
-    )
-    with SimulatedWorker(engine, load) as worker:
+    with simulation.worker as worker:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         # The environment is the user's; the demo brings its own settings.
         settings = environment.load(
@@ -67,7 +46,7 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
             targets=(f"127.0.0.1:{worker.port}",),
             poll_interval=POLL_INTERVAL,
             # Beside a real worker this is on the command line in the process table.
-            max_concurrency=preset.shape.max_num_seqs,
+            max_concurrency=simulation.max_concurrency,
             listen=options.listen,
             log_level="error",
         ).settings
@@ -80,7 +59,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
                 if stop.wait(min(LINE_EVERY, started + seconds - now)):
                     break
                 now = time.monotonic()
-                line = _line(service.agent, now - started, shape(now - started), truth)
+                offered = simulation.offered(now - started)
+                line = _line(service.agent, now - started, offered, truth)
                 print(line, flush=True)
         finally:
             service.stop()

@@ -156,9 +156,29 @@ def test_demo_estimates_and_serves_its_page(free_port: Ports) -> None:
     assert re.search(r"serving .* \d+\.\d \(\d+\.\d to \d+\.\d\) ", ended.stdout)
 
 
+def test_a_simulated_worker_is_one_to_the_sidecar(free_port: Ports) -> None:
+    port = free_port()
+    process = start(["simulate", "--port", str(port)], {})
+    assert process.stdout
+    said = process.stdout.readline()
+
+    found = run("check", SIDECAR_TARGETS=f"127.0.0.1:{port}")
+    taken = run("simulate", "--port", str(port))
+    process.terminate()
+    ended = finish(process)
+
+    assert f"http://127.0.0.1:{port}/metrics" in said
+    assert "a vllm worker, model demo/llama-tiny" in found.stdout
+    assert found.returncode == 0
+    assert f"--port {port} cannot be used" in sentences(taken.stderr)[-1]
+    assert taken.returncode == 2
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_wrong_arguments() -> None:
     wrong = {
         "--seconds 'ever'": ["demo", "--seconds", "ever"],
+        "--port '0'": ["simulate", "--port", "0"],
         "'host'": ["record", "host", "--output", "x"],
         "--output": ["config", "--output", "yaml"],
         "serve": ["serve"],
