@@ -136,18 +136,19 @@ class HttpPage:
         host, port = self.target.host, self.target.port
         if self.target.scheme == "https":
             return HTTPSConnection(host, port, timeout=self._limit, context=self._tls)
-        # Many a container's hosts file gives localhost one address family only.
-        names = [host, *_BOTH_FAMILIES] if host == "localhost" else [host]
+        # RFC 6761, 6.3: it is always loopback. Many a container's hosts file gives it
+        # one address family only, or is not there.
+        names = _BOTH_FAMILIES if host == "localhost" else (host,)
+        failures: list[OSError] = []
         for name in names:
             connection = HTTPConnection(name, port, timeout=self._limit)
             try:
                 connection.connect()
-            except ConnectionRefusedError:
-                if name == names[-1]:
-                    raise
+            except OSError as error:
+                failures.append(error)
             else:
-                break
-        return connection
+                return connection
+        raise failures[0]
 
     def _redirected(self, path: str, response: HTTPResponse) -> str:
         response.read(_CHUNK)

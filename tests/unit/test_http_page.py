@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,19 @@ class TestAnswers:
                 page = HttpPage(local, limit=LIMIT)
                 assert page.get("/")[0] == "a 1\n"
                 page.close()
+
+    def test_localhost_needs_no_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A minimal machine has no hosts file and no NSS module for it."""
+        resolve = socket.getaddrinfo
+
+        def only_numbers(host: str, port: int, *_: Any, **__: Any) -> Any:
+            return resolve(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)
+
+        monkeypatch.setattr(socket, "getaddrinfo", only_numbers)
+        with peer(lambda _: answer("a 1\n")) as found:
+            page = HttpPage(replace(found.target, host="localhost"), limit=LIMIT)
+            assert page.get("/")[0] == "a 1\n"
+            page.close()
 
 
 class TestRedirects:
