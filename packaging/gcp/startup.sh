@@ -2,7 +2,7 @@
 # Start-up script of one VM of the group: vLLM and capacity-sidecar as systemd services.
 #
 # It runs as root at every boot, and may run again by hand: what is installed stays, the
-# units are written anew. vLLM lives in a virtual environment of its own rather than in
+# settings are written anew. vLLM lives in a virtual environment of its own rather than in
 # Docker: the image brings the GPU's driver and pip brings the rest, so there is no
 # container engine and no NVIDIA toolkit to install, and the sidecar can read vLLM's
 # command line, where the sequence limit stands.
@@ -11,15 +11,15 @@
 #   model             what vLLM serves; needed
 #   vllm-spec         what pip installs for vLLM                        default: vllm
 #   vllm-options      more options of `vllm serve`, blank separated     default: none
-#   sidecar-spec      what pip installs for the sidecar, or a wheel as gs://BUCKET/FILE.whl
-#                                                         default: capacity-sidecar[gcp]
+#   sidecar-package   the sidecar's .deb, gs://BUCKET/FILE.deb; needed
 #   sidecar-settings  more of its settings, NAME=value, one a line      default: none
 set -euo pipefail
 shopt -s inherit_errexit
 
 METADATA=http://metadata.google.internal/computeMetadata/v1/instance
 VLLM=/opt/vllm
-SIDECAR=/opt/capacity-sidecar
+CACHE=/var/cache/capacity-sidecar-start-up
+SETTINGS=/etc/capacity-sidecar/start-up.env
 
 say() { echo "capacity-sidecar start-up: $*"; }
 
@@ -37,12 +37,16 @@ attribute() { # NAME DEFAULT
   metadata "attributes/$1" || echo "$2"
 }
 
+apt() { # ARGUMENTS... of apt-get
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
+    -o Dpkg::Options::=--force-confold "$@"
+}
+
 install_packages() {
   # vLLM compiles kernels when it starts: a compiler and Python's headers are needed.
   if ! dpkg-query --show python3-venv python3-dev gcc >/dev/null 2>&1; then
-    apt-get -o DPkg::Lock::Timeout=600 update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq \
-      --no-install-recommends python3-venv python3-dev gcc
+    apt update
+    apt install -y --no-install-recommends python3-venv python3-dev gcc
   fi
 }
 
@@ -60,7 +64,7 @@ install_into() { # VENV SPEC
   echo "$spec" >"$venv/.installed"
 }
 
-fetch_wheel() { # gs://BUCKET/FILE.whl FOLDER; prints what pip is to install
+fetch() { # gs://BUCKET/FILE FOLDER; prints the path of the copy
   local path=${1#gs://} folder=$2
   local bucket=${path%%/*} object=${path#*/} token
   token=$(metadata service-accounts/default/token |
@@ -71,7 +75,32 @@ fetch_wheel() { # gs://BUCKET/FILE.whl FOLDER; prints what pip is to install
     curl --config - --silent --show-error --fail --retry 5 \
       --output "$folder/${object##*/}" \
       "https://storage.googleapis.com/storage/v1/b/$bucket/o/${object//\//%2F}?alt=media"
-  echo "capacity-sidecar[gcp] @ file://$folder/${object##*/}"
+  echo "$folder/${object##*/}"
+}
+
+write_sidecar_settings() { # MORE
+  # A file of our own beside the package's, which an operator may edit.
+  install -d -m 0700 "${SETTINGS%/*}"
+  cat >"$SETTINGS" <<SETTINGS
+SIDECAR_TARGETS=127.0.0.1:8000
+SIDECAR_SINKS=prometheus,cloud_monitoring
+$1
+SETTINGS
+  mkdir -p /etc/systemd/system/capacity-sidecar.service.d
+  printf '[Service]\nEnvironmentFile=%s\n' "$SETTINGS" \
+    >/etc/systemd/system/capacity-sidecar.service.d/start-up.conf
+}
+
+install_sidecar() { # gs://BUCKET/FILE.deb
+  local installed=$CACHE/installed package
+  if [[ -f $installed && $(<"$installed") == "$1" ]]; then
+    say "$1 is installed already"
+    return
+  fi
+  package=$(fetch "$1" "$CACHE")
+  say "installing $package"
+  apt install -y --no-install-recommends "$package"
+  echo "$1" >"$installed"
 }
 
 write_vllm_unit() { # MODEL OPTIONS
@@ -101,60 +130,8 @@ WantedBy=multi-user.target
 UNIT
 }
 
-write_sidecar_unit() { # MORE SETTINGS
-  cat >/etc/default/capacity-sidecar <<SETTINGS
-SIDECAR_TARGETS=127.0.0.1:8000
-SIDECAR_SINKS=prometheus,cloud_monitoring
-SIDECAR_STATE_FILE=/var/lib/capacity-sidecar/state.json
-$1
-SETTINGS
-  cat >/etc/systemd/system/capacity-sidecar.service <<'UNIT'
-[Unit]
-Description=Publishes the capacity and utilization of the LLM worker on this machine
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-EnvironmentFile=/etc/default/capacity-sidecar
-ExecStart=/opt/capacity-sidecar/bin/capacity-sidecar run
-DynamicUser=yes
-StateDirectory=capacity-sidecar
-Restart=always
-RestartSec=5
-# 2: a setting is wrong, and will be after a restart.
-RestartPreventExitStatus=2
-TimeoutStopSec=10
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-# /proc stays readable: vLLM's command line tells its sequence limit.
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectKernelLogs=yes
-ProtectControlGroups=yes
-ProtectClock=yes
-ProtectHostname=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-CapabilityBoundingSet=
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-Environment=PYTHONDONTWRITEBYTECODE=1
-MemoryMax=256M
-
-[Install]
-WantedBy=multi-user.target
-UNIT
-}
-
 restart_if_changed() { # SERVICE FILE...
-  local service=$1 now before=/var/lib/capacity-sidecar-start-up/$1
+  local service=$1 now before=$CACHE/$1
   shift
   now=$(sha256sum "$@")
   systemctl enable --quiet "$service"
@@ -168,12 +145,15 @@ restart_if_changed() { # SERVICE FILE...
 }
 
 main() {
-  local model options sidecar_spec
+  local model options package
   model=$(attribute model "")
   [[ -n $model ]] || fail "the attribute model is not set; see packaging/gcp/README.md"
   [[ $model =~ ^[A-Za-z0-9._/:@-]+$ ]] || fail "the attribute model is no model's name: $model"
   options=$(attribute vllm-options "")
   [[ $options != *\"* ]] || fail "the attribute vllm-options may hold no double quotes"
+  package=$(attribute sidecar-package "")
+  [[ $package == gs://*.deb ]] ||
+    fail "the attribute sidecar-package is no gs://BUCKET/FILE.deb: $package"
   nvidia-smi --list-gpus ||
     fail "no GPU or no driver; take an image that brings the driver, see packaging/gcp/README.md"
 
@@ -181,20 +161,15 @@ main() {
   id vllm >/dev/null 2>&1 ||
     useradd --system --home-dir /var/lib/vllm --shell /usr/sbin/nologin vllm
 
-  sidecar_spec=$(attribute sidecar-spec "capacity-sidecar[gcp]")
-  if [[ $sidecar_spec == gs://* ]]; then
-    sidecar_spec=$(fetch_wheel "$sidecar_spec" /var/cache/capacity-sidecar)
-  fi
-  install_into "$SIDECAR" "$sidecar_spec"
-  write_sidecar_unit "$(attribute sidecar-settings "")"
+  write_sidecar_settings "$(attribute sidecar-settings "")"
+  install_sidecar "$package"
   install_into "$VLLM" "$(attribute vllm-spec vllm)"
   write_vllm_unit "$model" "$options"
 
   systemctl daemon-reload
   restart_if_changed vllm.service "$VLLM/.installed" \
     /etc/default/vllm /etc/systemd/system/vllm.service
-  restart_if_changed capacity-sidecar.service "$SIDECAR/.installed" \
-    /etc/default/capacity-sidecar /etc/systemd/system/capacity-sidecar.service
+  restart_if_changed capacity-sidecar.service "$SETTINGS"
 
   if curl --silent --fail --noproxy '*' --retry 30 --retry-delay 1 --retry-connrefused \
     --output /dev/null http://127.0.0.1:9846/healthz; then
