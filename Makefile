@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint unit compatible test-real bench accuracy docs lock prior clean
+.PHONY: help demo test lint unit compatible test-packaging test-real bench accuracy docs lock prior clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,10 +27,13 @@ lint: $(VENV)/.ready  ## style and types
 	$(BIN)/mypy
 
 unit: $(VENV)/.ready  ## the tests, with branch coverage
-	$(BIN)/pytest -m 'not real' --cov --cov-report=term
+	$(BIN)/pytest -m 'not real and not packaging' --cov --cov-report=term
 
 compatible: $(VENV)/.ready  ## the quick tests that start no process, under another PYTHON
-	$(BIN)/pytest -q -m 'not process and not real and not slow' -p no:cacheprovider
+	$(BIN)/pytest -q -m 'not process and not real and not slow and not packaging' -p no:cacheprovider
+
+test-packaging: $(VENV)/.ready  ## the image, the .deb and the service as they run; as root
+	$(BIN)/pytest tests/packaging -m packaging --no-header -v
 
 test-real: $(VENV)/.ready  ## against a real vLLM and a real Dynamo, on the CPU
 	$(BIN)/pytest tests/real -m real --no-header -v
