@@ -14,7 +14,10 @@ import yaml
 ROOT = Path(__file__).parent.parent.parent
 PACKAGING = ROOT / "packaging"
 GCP = PACKAGING / "gcp"
-GKE = PACKAGING / "kubernetes" / "gke"
+KUBERNETES = PACKAGING / "kubernetes"
+GKE = KUBERNETES / "gke"
+PROMETHEUS = PACKAGING / "prometheus"
+DASHBOARD = PACKAGING / "grafana" / "capacity.json"
 
 _KNOWN = json.loads((Path(__file__).parent / "gcloud.json").read_text("utf-8"))
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,13 +28,14 @@ _ENDS = "|;)&\n"
 
 
 def files() -> list[Path]:
-    """Every file of these two folders."""
-    return sorted(path for folder in (GCP, GKE) for path in folder.rglob("*.*"))
+    """Every file of these folders."""
+    folders = (GCP, KUBERNETES, PROMETHEUS, DASHBOARD.parent)
+    return sorted(path for folder in folders for path in folder.rglob("*.*"))
 
 
 def readmes() -> list[Path]:
     """The pages that people paste from."""
-    return [GCP / "README.md", GKE / "README.md"]
+    return [folder / "README.md" for folder in (GCP, GKE, KUBERNETES, PROMETHEUS)]
 
 
 def shell_blocks(page: Path) -> list[str]:

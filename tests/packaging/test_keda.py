@@ -1,0 +1,60 @@
+"""That packaging/kubernetes/keda asks for the right pool, and as the HPA would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sidecar.tag import sanitize
+from tests.packaging.documents import KUBERNETES, documents
+from tests.packaging.rendering import exported, only, pasted
+
+README = KUBERNETES / "README.md"
+
+
+class TestKeda:
+    def test_the_page_s_query_is_of_the_page_s_pool(self, tmp_path: Path) -> None:
+        named = {**exported(README), "WAY": "keda", "NAMESPACE": "chat", "TAG": "a_b"}
+        named |= {"MONITORING": "watch"}
+
+        scaled = only("ScaledObject", pasted(README, tmp_path, **named))
+
+        (trigger,) = scaled["spec"]["triggers"]
+        told = trigger["metadata"]
+        pool = '{namespace="chat",tag="a_b"}'
+        assert told["query"] == f"sum(llm_pool:utilization:sum{pool})"
+        assert told["serverAddress"] == "http://prometheus-operated.watch.svc:9090"
+
+    def test_without_an_answer_the_pool_stays(self) -> None:
+        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
+        (trigger,) = scaled["spec"]["triggers"]
+
+        assert trigger["metadata"]["ignoreNullValues"] == "false"
+        assert "fallback" not in scaled["spec"]
+        # Value multiplies by the replicas that there are, those loading included.
+        assert trigger["metricType"] == "AverageValue"
+
+    def test_the_sample_s_pool_is_what_is_asked_for(self) -> None:
+        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
+        (deployment,) = documents(KUBERNETES / "sample" / "deployment.yaml")
+        (worker,) = deployment["spec"]["template"]["spec"]["containers"]
+        (model,) = (a[8:] for a in worker["args"] if a.startswith("--model="))
+        (trigger,) = scaled["spec"]["triggers"]
+
+        page = exported(README)
+        assert page["TAG"] == sanitize(model)
+        pool = f'namespace="{page["NAMESPACE"]}",tag="{page["TAG"]}"'
+        assert pool in trigger["metadata"]["query"]
+
+    def test_one_target_for_all_ways(self) -> None:
+        """A number that somebody changes in one place counts in one place."""
+        (hpa,) = documents(KUBERNETES / "hpa" / "hpa.yaml")
+        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
+        (metric,) = hpa["spec"]["metrics"]
+        (trigger,) = scaled["spec"]["triggers"]
+        advanced = scaled["spec"]["advanced"]["horizontalPodAutoscalerConfig"]
+
+        milli = float(trigger["metadata"]["threshold"]) * 1000
+        assert metric["pods"]["target"]["averageValue"] == f"{milli:.0f}m"
+        assert advanced["behavior"] == hpa["spec"]["behavior"]
+        assert scaled["spec"]["minReplicaCount"] == hpa["spec"]["minReplicas"] == 1
+        assert scaled["spec"]["maxReplicaCount"] == hpa["spec"]["maxReplicas"]

@@ -1,0 +1,140 @@
+"""That what goes on top of packaging/kubernetes/sidecar fits, Dynamo above all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sidecar.environment import load
+from tests.packaging.documents import KUBERNETES, shell_blocks
+from tests.packaging.rendering import (
+    IMAGE,
+    Document,
+    built,
+    environ,
+    kubectl,
+    laid_out,
+    only,
+    sidecar,
+)
+from tests.packaging.schemas import validate
+
+README = KUBERNETES / "README.md"
+
+
+@pytest.fixture
+def dynamo_worker() -> Document:
+    """A worker of Dynamo as somebody else may have written it."""
+    pod = {
+        "containers": [
+            {"name": "worker", "image": "dynamo", "env": [{"name": "A", "value": "b"}]},
+            {"name": "other", "image": "other"},
+        ],
+        "initContainers": [{"name": "fetch", "image": "fetch"}],
+        "volumes": [{"name": "shm", "emptyDir": {}}],
+    }
+    labels = {"app": "worker"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "worker", "labels": {"capacity-sidecar": "enabled"}},
+        "spec": {
+            "serviceName": "worker",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+class TestOnTop:
+    def test_a_dynamo_worker_and_its_sidecar_mean_the_same_port(
+        self, dynamo_worker: Document, tmp_path: Path
+    ) -> None:
+        parts = ["sidecar", "dynamo"]
+        components = [f"../packaging/kubernetes/{part}" for part in parts]
+        folder = laid_out(tmp_path, {"components": components}, dynamo_worker)
+
+        workload = only("StatefulSet", built(folder))
+
+        validate(workload)
+        pod = workload["spec"]["template"]["spec"]
+        worker, other = pod["containers"]
+        port = environ(sidecar(workload))["SIDECAR_METRICS_PORT"]
+        assert environ(worker) == {"A": "b", "DYN_SYSTEM_PORT": port}
+        assert int(port) <= 32767  # a signed 16 bit number to Dynamo
+        assert other == {"name": "other", "image": "other"}
+        # First, so that it is there when a container before the worker takes long.
+        order = [each["name"] for each in pod["initContainers"]]
+        assert order == ["capacity-sidecar", "fetch"]
+        volumes = [each["name"] for each in pod["volumes"]]
+        assert sorted(volumes) == ["capacity-sidecar", "shm"]
+
+    def test_what_has_no_label_is_left_alone(
+        self, dynamo_worker: Document, tmp_path: Path
+    ) -> None:
+        parts = ["sidecar", "dynamo", "pushgateway"]
+        components = [f"../packaging/kubernetes/{part}" for part in parts]
+        dynamo_worker["metadata"]["labels"] = {"capacity-sidecar": "no"}
+        folder = laid_out(tmp_path, {"components": components}, dynamo_worker)
+
+        assert built(folder) == [dynamo_worker]
+
+    def test_pushed_series_say_which_pod_they_are_of(
+        self, dynamo_worker: Document, tmp_path: Path
+    ) -> None:
+        """By variables that are declared before they are used."""
+        parts = ["keda", "pushgateway"]
+        components = [f"../packaging/kubernetes/{part}" for part in parts]
+        folder = laid_out(tmp_path, {"components": components}, dynamo_worker)
+        workload = only("StatefulSet", built(folder))
+        values = environ(sidecar(workload))
+        values["SIDECAR_STATE_FILE"] = str(tmp_path / "state.json")
+
+        settings = load(values).settings
+
+        assert settings.labels == {
+            "namespace": "llm",
+            "pod": "vllm-5d9c-x2x7q",
+            "node": "gpu-node-1",
+        }
+        assert settings.pushgateway.job == "llm/capacity-sidecar"
+        assert settings.pushgateway.url is not None
+
+
+class TestDynamoOperator:
+    def test_the_page_makes_a_pod_spec_of_the_same_sidecar(
+        self, tmp_path: Path, dynamo_worker: Document
+    ) -> None:
+        kubectl()
+        if not shutil.which("jq"):
+            pytest.skip("jq is not installed")
+        (block,) = (each for each in shell_blocks(README) if "extraPodSpec" in each)
+        (tmp_path / "packaging").symlink_to(KUBERNETES.parent)
+        script = f"export IMAGE={IMAGE}\n{block}"
+        subprocess.run(["bash", "-euc", script], cwd=tmp_path, check=True)
+
+        part = json.loads((tmp_path / "worker.json").read_text())
+
+        assert part["extraPodMetadata"] == {"labels": {"capacity-sidecar": "enabled"}}
+        (container,) = part["extraPodSpec"]["initContainers"]
+        values = environ(container)
+        # What the operator sets on every worker (component_worker.go).
+        assert values["SIDECAR_METRICS_PORT"] == "9090"
+        assert container["image"] == IMAGE
+        pod = dynamo_worker["spec"]["template"]["spec"]
+        validate(
+            {
+                **dynamo_worker,
+                "spec": {
+                    **dynamo_worker["spec"],
+                    "template": {
+                        "metadata": dynamo_worker["spec"]["template"]["metadata"],
+                        "spec": {**pod, **part["extraPodSpec"]},
+                    },
+                },
+            }
+        )
