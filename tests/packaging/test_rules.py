@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.documents import KUBERNETES, documents
+from tests.packaging.documents import (
+    KUBERNETES,
+    PACKAGING,
+    PROMETHEUS,
+    documents,
+    shell_blocks,
+)
 from tests.packaging.prometheusrule import MANIFEST, RULES, render
 from tests.process.debian import binary
 
@@ -52,6 +58,19 @@ class TestAlerts:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
         assert set(rule["labels"]) == {"severity"}
         assert set(rule["annotations"]) == {"summary", "description"}
+
+
+class TestPage:
+    def test_its_block_is_what_prometheus_takes(self, tmp_path: Path) -> None:
+        binary("promtool", "prometheus")
+        (tmp_path / "packaging").symlink_to(PACKAGING)
+        (block, _) = shell_blocks(PROMETHEUS / "README.md")
+
+        ran = subprocess.run(
+            ["bash", "-euc", block], cwd=tmp_path, capture_output=True, text=True
+        )
+
+        assert (ran.returncode, ran.stdout.count("SUCCESS")) == (0, 2), ran.stderr
 
 
 class TestOneSource:

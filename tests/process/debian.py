@@ -97,12 +97,28 @@ class Pushgateway(Server):
 class Prometheus(Server):
     """Scrapes its targets three times a second."""
 
-    def __init__(self, port: int, directory: Path, jobs: list[dict[str, Any]]) -> None:
-        """Prepare; `start` starts it."""
+    def __init__(
+        self,
+        port: int,
+        directory: Path,
+        jobs: list[dict[str, Any]],
+        rules: Path | None = None,
+    ) -> None:
+        """Prepare; `start` starts it.
+
+        Args:
+            jobs: the scrape configurations.
+            rules: a file of recording rules and alerts.
+        """
         config = directory / "prometheus.json"
         pace = {"scrape_interval": "300ms", "scrape_timeout": "300ms"}
+        whole = {
+            "global": pace,
+            "rule_files": [str(rules)] if rules else [],
+            "scrape_configs": jobs,
+        }
         # JSON is YAML.
-        config.write_text(json.dumps({"global": pace, "scrape_configs": jobs}))
+        config.write_text(json.dumps(whole))
         super().__init__(
             port,
             directory / f"prometheus-{port}.log",
@@ -112,8 +128,8 @@ class Prometheus(Server):
             f"--web.listen-address=127.0.0.1:{port}",
         )
 
-    def query(self, promql: str) -> list[dict[str, Any]]:
-        """Ask for an instant vector or a range."""
-        answer = fetch_json(f"{self.url}/api/v1/query", query=promql)
+    def query(self, promql: str, **options: str) -> list[dict[str, Any]]:
+        """Ask for an instant vector or a range, now or at the option ``time``."""
+        answer = fetch_json(f"{self.url}/api/v1/query", query=promql, **options)
         found: list[dict[str, Any]] = answer["data"]["result"]
         return found
