@@ -1,4 +1,4 @@
-"""A model of the HorizontalPodAutoscaler (autoscaling/v2) for one Pods metric.
+"""A model of the HorizontalPodAutoscaler (autoscaling/v2) for one metric.
 
 Rules, with their sources:
 
@@ -114,6 +114,21 @@ def desired(
     return current if wrong_way else count
 
 
+def desired_of_total(spec: Spec, total: int | None, current: int) -> int | None:
+    """Replicas by an External metric with an AverageValue, as KEDA makes it.
+
+    replica_calculator.go, GetExternalPerPodMetricReplicas: the pods are not looked at.
+
+    Args:
+        total: the metric in thousandths; None: KEDA gave an error.
+    """
+    if total is None:
+        return None
+    if abs(1 - total / (spec.target * current)) <= spec.tolerance:
+        return current
+    return ceil(total / spec.target)
+
+
 def _ratio(values: Mapping[str, int], target: int) -> float:
     """Mean over target; the mean is an integer number of thousandths."""
     return (sum(values.values()) // len(values)) / target
@@ -145,7 +160,12 @@ class Hpa:
         now: float,
     ) -> tuple[int, Hpa]:
         """Replicas to ask for, and the controller after it."""
-        by_metric = desired(self.spec, pods, values, current)
+        return self.follow(desired(self.spec, pods, values, current), current, now)
+
+    def follow(
+        self, by_metric: int | None, current: int, now: float
+    ) -> tuple[int, Hpa]:
+        """Replicas to ask for, with those by the metric; None: it has no value."""
         if by_metric is None:
             return current, self
         # horizontal.go, recordInitialRecommendation.

@@ -1,4 +1,4 @@
-"""The two autoscalers, reading what the sidecars wrote."""
+"""The autoscalers, reading what the sidecars wrote."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from tests.loop.virtual import EPOCH
 
 PENDING = 60.0
 """Seconds in which a new pod has no node yet; then its model is loaded."""
+
+
+FRESH = 120.0
+"""Seconds for which the recording rules believe a reading."""
 
 
 @dataclass
@@ -80,6 +84,29 @@ class HpaScaler:
         }
         size, self.controller = self.controller.sync(pods, values, len(pods), now)
         return size
+
+
+@dataclass
+class KedaScaler(HpaScaler):
+    """An HPA of KEDA on the pool's load, as packaging/kubernetes/keda has it."""
+
+    def decide(
+        self,
+        members: Sequence[Replica],
+        accepted: Accepted,
+        now: float,
+    ) -> int:
+        """The size from now on; `now` is Unix time."""
+        since = now - FRESH
+        series = by_resource(
+            accepted, UTILIZATION, self.resource_type, "pod_name", since
+        )
+        newest = [points[-1] for each in series.values() for points in each if points]
+        fresh = [value for at, value in newest if now - at < FRESH]
+        total = int(sum(fresh) * 1000) if fresh else None
+        wanted = hpa.desired_of_total(self.controller.spec, total, len(members))
+        size, self.controller = self.controller.follow(wanted, len(members), now)
+        return max(self.controller.spec.least, size)
 
 
 @dataclass

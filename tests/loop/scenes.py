@@ -14,7 +14,7 @@ from tests.gcp.metric_service import MetricService
 from tests.loop.hpa import Hpa, Spec
 from tests.loop.mig import Autoscaler, Missing, Policy
 from tests.loop.pool import LOADING, MIX, SHAPE, Moment, Pool, Scaler
-from tests.loop.scalers import Beside, HpaScaler, MigScaler
+from tests.loop.scalers import Beside, HpaScaler, KedaScaler, MigScaler
 from tests.loop.virtual import Network, Time
 
 TARGET = 0.7
@@ -41,7 +41,17 @@ def hpa_scaler(most: int) -> Scaler:
     return HpaScaler(Hpa(Spec(int(TARGET * 1000), 1, most)))
 
 
-SCALERS: dict[str, Callable[[int], Scaler]] = {"mig": mig_scaler, "hpa": hpa_scaler}
+def keda_scaler(most: int) -> Scaler:
+    """KEDA's, `threshold: "0.7"`. A worker without a reading counts for nothing there:
+    the pool must not shrink before its page may be back."""
+    return KedaScaler(Hpa(Spec(int(TARGET * 1000), 1, most, down_window=600.0)))
+
+
+SCALERS: dict[str, Callable[[int], Scaler]] = {
+    "mig": mig_scaler,
+    "hpa": hpa_scaler,
+    "keda": keda_scaler,
+}
 
 
 @contextmanager

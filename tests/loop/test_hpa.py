@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.loop.hpa import Hpa, Pod, Rule, Spec, desired, pod_value
+from tests.loop.hpa import (
+    Hpa,
+    Pod,
+    Rule,
+    Spec,
+    desired,
+    desired_of_total,
+    pod_value,
+)
 
 NOW = 10_000.0
 
@@ -79,6 +87,28 @@ class TestMissing:
     def test_a_pending_pod_counts_nothing_up_and_not_at_all_down(self) -> None:
         assert wanted(1000, 3000, pending=1) == 3
         assert wanted(1000, 300, 300, pending=1) == 1
+
+
+class TestExternal:
+    """The levels of kubernetes' replica_calculator_test.go, the pool's total."""
+
+    @staticmethod
+    def wanted(target: int, total: int | None, current: int) -> int | None:
+        return desired_of_total(Spec(target, 1, 100), total, current)
+
+    def test_scale_up_per_pod_cm_external(self) -> None:
+        """TestReplicaCalcScaleUpPerPodCMExternal."""
+        assert self.wanted(2150, 8600, 3) == 4
+
+    def test_scale_down_per_pod_cm_external(self) -> None:
+        """TestReplicaCalcScaleDownPerPodCMExternal."""
+        assert self.wanted(2867, 8600, 5) == 3
+
+    def test_pods_that_are_loading_are_not_counted_twice(self) -> None:
+        assert self.wanted(700, 2800, 4) == self.wanted(700, 2800, 8) == 4
+
+    def test_without_an_answer_nothing_is_done(self) -> None:
+        assert self.wanted(700, None, 3) is None
 
 
 class Deployment:

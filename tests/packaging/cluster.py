@@ -8,16 +8,13 @@ the environment that the manifests give them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.packaging.documents import KUBERNETES, PROMETHEUS
+from tests.packaging.documents import KUBERNETES, PROMETHEUS, yaml_blocks
 from tests.packaging.podmonitor import plain, scrape_config, targets
 from tests.packaging.rendering import (
     Document,
@@ -147,9 +144,7 @@ def _manifests(directory: Path) -> dict[str, Document]:
 
 def _plain_job(found: list[Document]) -> Document:
     """The page's job, with what the discovery would find."""
-    page = (PROMETHEUS / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (job,) = yaml.safe_load(block)
+    ((job,),) = yaml_blocks(PROMETHEUS / "README.md")
     (discovery,) = job.pop("kubernetes_sd_configs")
     ((name, value),) = (each["label"].split("=") for each in discovery["selectors"])
     meta = f"__meta_kubernetes_pod_label_{plain(name)}"

@@ -21,6 +21,7 @@ DASHBOARD = PACKAGING / "grafana" / "capacity.json"
 
 _KNOWN = json.loads((Path(__file__).parent / "gcloud.json").read_text("utf-8"))
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(gcloud [^`]+)`")
 _GCLOUD = re.compile(r"\bgcloud (?=[a-z])")
 _FLAG = re.compile(r"(?:^|\s)(--[a-z][a-z-]*)")
@@ -41,6 +42,11 @@ def readmes() -> list[Path]:
 def shell_blocks(page: Path) -> list[str]:
     """The blocks of a page that are to be pasted."""
     return _BLOCK.findall(page.read_text("utf-8"))
+
+
+def yaml_blocks(page: Path) -> list[Any]:
+    """The YAML that a page shows, to be put into a file of one's own."""
+    return [yaml.safe_load(block) for block in _YAML.findall(page.read_text("utf-8"))]
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.environment import load
-from tests.packaging.documents import KUBERNETES, shell_blocks
+from tests.packaging.documents import KUBERNETES, shell_blocks, yaml_blocks
 from tests.packaging.rendering import (
     IMAGE,
     Document,
@@ -24,6 +24,7 @@ from tests.packaging.rendering import (
 from tests.packaging.schemas import validate
 
 README = KUBERNETES / "README.md"
+BLOCKS = yaml_blocks(README)
 
 
 @pytest.fixture
@@ -103,6 +104,21 @@ class TestOnTop:
         }
         assert settings.pushgateway.job == "llm/capacity-sidecar"
         assert settings.pushgateway.url is not None
+
+
+class TestPage:
+    @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+    def test_its_patches_change_something(
+        self, block: Document, dynamo_worker: Document, tmp_path: Path
+    ) -> None:
+        components = {"components": ["../packaging/kubernetes/keda"]}
+        before = built(laid_out(tmp_path, components, dynamo_worker))
+
+        after = built(laid_out(tmp_path, {**components, **block}, dynamo_worker))
+
+        changed = [new for old, new in zip(before, after, strict=True) if old != new]
+        assert len(changed) == 1
+        validate(changed[0])
 
 
 class TestDynamoOperator:
