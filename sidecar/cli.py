@@ -22,6 +22,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "run": "poll the workers and publish, until stopped",
     "check": "say what would be found and published, and what is in the way",
+    "healthy": "ask the running sidecar whether it is healthy",
     "config": "show every setting, its value and where it came from",
     "once": "poll twice, publish once, show the readings",
     "record": "poll a worker into a trace file",

@@ -5,6 +5,7 @@
     SidecarError
     ├── SettingsError           a setting is wrong; the process exits with 2
     ├── TraceError              a trace file is wrong: file, line, column
+    ├── ProbeError              the daemon's own page says that it is not healthy
     ├── SinkError               a sink did not take the readings; they are dropped
     └── ScrapeError             a poll gave no sample; the baseline stays
         └── PageError           an answer came, but not the numbers we need
@@ -36,6 +37,10 @@ class SettingsError(SidecarError):
 
 class TraceError(SidecarError):
     """A recorded trace cannot be read."""
+
+
+class ProbeError(SidecarError):
+    """The daemon is not healthy, or its page gives no answer."""
 
 
 class SinkError(SidecarError):

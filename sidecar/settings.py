@@ -238,7 +238,7 @@ class Settings(BaseSettings):
         examples=["prometheus,stdout"],
     )
     listen: Annotated[str, AfterValidator(_address)] = Field(
-        "127.0.0.1:9846",
+        target.OWN_PAGE,
         description="Address of the own page, /healthz, /readyz, /status; or `off`.",
     )
     retire_after: Seconds = Field(

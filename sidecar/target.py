@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 _SAME_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """On one port these are one worker, in whichever address family it listens."""
 
+OWN_PAGE = "127.0.0.1:9846"
+"""Where the sidecar's own page is, unless SIDECAR_LISTEN says otherwise."""
+
 LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
 
 

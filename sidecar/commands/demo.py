@@ -14,6 +14,7 @@ from sidecar.commands.simulate import simulated
 from sidecar.errors import SettingsError
 from sidecar.service import Service
 from sidecar.signals import StopRequest
+from sidecar.target import OWN_PAGE
 
 LINE_EVERY = 3.0
 POLL_INTERVAL = 1.0
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seconds", default="120", metavar="N", help="how long it takes (120)"
     )
     parser.add_argument(
-        "--listen", default="127.0.0.1:9846", metavar="ADDRESS", help="the page to see"
+        "--listen", default=OWN_PAGE, metavar="ADDRESS", help="the page to see"
     )
 
 
