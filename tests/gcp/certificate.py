@@ -21,6 +21,13 @@ def certified(authorities: Path) -> grpc.ServerCredentials:
     Args:
         authorities: where the certificate is written, in PEM.
     """
+    private, certificate = pair()
+    authorities.write_bytes(certificate)
+    return grpc.ssl_server_credentials([(private, certificate)])
+
+
+def pair() -> tuple[bytes, bytes]:
+    """The key and the certificate, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
     now = datetime.now(timezone.utc)
@@ -37,10 +44,9 @@ def certified(authorities: Path) -> grpc.ServerCredentials:
         .sign(key, hashes.SHA256())
         .public_bytes(serialization.Encoding.PEM)
     )
-    authorities.write_bytes(certificate)
     private = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    return grpc.ssl_server_credentials([(private, certificate)])
+    return private, certificate
