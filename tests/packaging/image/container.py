@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from tests.packaging.image.engine import Finished, podman, run_options
@@ -61,6 +62,10 @@ class Container:
     def execute(self, *command: str) -> Finished:
         """Run a command in it."""
         return podman("exec", self.name, *command)
+
+    def copy(self, place: str, to: Path) -> int:
+        """Copy a file out of it; the exit status."""
+        return podman("cp", f"{self.name}:{place}", str(to)).returncode
 
     def is_healthy(self) -> bool:
         """What the image's own HEALTHCHECK finds."""
