@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.packaging.image.engine import Finished, podman, run_options
+from tests.packaging.image.engine import Finished, inspect, podman, run_options
 
 HARDENED = (
     "--read-only",
@@ -51,7 +51,7 @@ class Container:
         started = podman("run", "--detach", *given, image, *command)
         assert started.returncode == 0, started.stderr
         self.name = started.stdout.strip()
-        self.pid = int(self._shown("{{.State.Pid}}"))
+        self.pid: int = inspect("container", self.name)["State"]["Pid"]
 
     @property
     def log(self) -> str:
@@ -88,6 +88,3 @@ class Container:
         print(self.log[-4000:])
         removed = podman("rm", "--force", "--time=0", self.name)
         assert removed.returncode == 0, removed.stderr
-
-    def _shown(self, template: str) -> str:
-        return podman("inspect", f"--format={template}", self.name).stdout.strip()

@@ -26,8 +26,8 @@ Finished = subprocess.CompletedProcess[str]
 _STORES = ("--root", f"{STORAGE}/images", "--runroot", f"{STORAGE}/running")
 # Podman's own limits are more than some machines allow, and Debian's crun fails where
 # both versions of cgroups are mounted.
-_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
-_RUNTIME = ("--runtime", "runc") if shutil.which("runc") else ()
+LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+PODMAN = (*_STORES, *(("--runtime", "runc") if shutil.which("runc") else ()))
 
 
 def needed() -> None:
@@ -46,7 +46,7 @@ def buildah(*arguments: str) -> str:
 def podman(*arguments: str, within: float = 60.0) -> Finished:
     """Run a command of Podman's to its end, whatever that is."""
     return subprocess.run(
-        ["podman", *_STORES, *_RUNTIME, *arguments],
+        ["podman", *PODMAN, *arguments],
         capture_output=True,
         text=True,
         timeout=within,
@@ -61,7 +61,7 @@ def run_options(environ: Mapping[str, str], beside: str) -> list[str]:
     """
     variables = [f"--env={name}={value}" for name, value in environ.items()]
     network = f"container:{beside}" if beside else "none"
-    return [*_LIMITS, f"--network={network}", *variables]
+    return [*LIMITS, f"--network={network}", *variables]
 
 
 def image(extra: str) -> str:
@@ -76,9 +76,9 @@ def image(extra: str) -> str:
     return name
 
 
-def inspect(name: str) -> dict[str, Any]:
-    """What Podman knows about an image."""
-    shown = podman("image", "inspect", name)
+def inspect(kind: str, name: str) -> dict[str, Any]:
+    """What Podman knows about an image or a container."""
+    shown = podman(kind, "inspect", name)
     assert shown.returncode == 0, shown.stderr
     found: list[dict[str, Any]] = json.loads(shown.stdout)
     return found[0]

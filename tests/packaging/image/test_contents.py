@@ -54,13 +54,13 @@ class TestTheImage:
     def test_is_small(self, either_image: str) -> None:
         extra = either_image.rpartition(":")[2]
 
-        assert engine.inspect(either_image)["Size"] < LARGEST[extra]
+        assert engine.inspect("image", either_image)["Size"] < LARGEST[extra]
 
     def test_has_all_that_is_imported(self, either_image: str) -> None:
         assert python(either_image, IMPORT_ALL) == ""
 
     def test_says_what_it_is(self, image: str) -> None:
-        found = engine.inspect(image)
+        found = engine.inspect("image", image)
 
         assert found["User"] == "65532:65532"
         assert found["Config"]["Entrypoint"] == ["/usr/bin/capacity-sidecar"]
