@@ -86,5 +86,5 @@ class Container:
     def remove(self) -> None:
         """Kill it if need be, and show what it said in case the test failed."""
         print(self.log[-4000:])
-        removed = podman("rm", "--force", "--time=0", self.name)
+        removed = podman("rm", "--force", "--time=0", "--volumes", self.name)
         assert removed.returncode == 0, removed.stderr
