@@ -39,7 +39,7 @@ def members(package: Path) -> dict[str, tarfile.TarInfo]:
     """Path -> what the package says of it."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with tarfile.open(fileobj=BytesIO(subprocess.check_output(command))) as archive:
-        return {each.name.removeprefix("./"): each for each in archive}
+        return {e.name.removeprefix("./"): e for e in archive if e.name != "."}
 
 
 @pytest.fixture(scope="module")
