@@ -104,6 +104,17 @@ class TestFiles:
         assert unit.read_bytes() == (systemd / unit.name).read_bytes()
         assert settings.read_bytes() == (systemd / f"{unit.stem}.env").read_bytes()
 
+    def test_what_the_unit_names_is_there(self, content: Path) -> None:
+        (unit,) = content.glob("**/capacity-sidecar.service")
+        named = re.findall(
+            r"=-?(?:file://)?(/(?:usr|etc/default)/\S+)", unit.read_text()
+        )
+
+        assert len(named) >= 3
+        assert [
+            each for each in named if not content.joinpath(each[1:]).is_file()
+        ] == []
+
     def test_nothing_tells_where_it_was_built(self, content: Path) -> None:
         told = str(ROOT).encode()
         files = [each for each in content.rglob("*") if each.is_file()]
