@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+EXTRA  ?= gcp
+IMAGE  ?= capacity-sidecar
 
-.PHONY: help demo test lint unit compatible test-packaging test-real bench accuracy docs lock prior clean
+.PHONY: help demo test lint unit compatible test-packaging test-real bench accuracy \
+	image deb docs lock prior clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,11 +47,21 @@ bench: $(VENV)/.ready  ## ratios against named peers
 accuracy: $(VENV)/.ready  ## how far estimates are from the truth, as a table
 	@$(BIN)/python -m tests.accuracy
 
-docs: $(VENV)/.ready  ## write the table of settings into the README
+image:  ## the container image, with docker, podman or buildah; EXTRA=base leaves Google out
+	@if docker info >/dev/null 2>&1; then build="docker build"; \
+	elif command -v podman >/dev/null; then build="podman build --format docker"; \
+	else build="buildah build --format docker"; fi; \
+	$$build --build-arg EXTRA=$(EXTRA) --build-arg REVISION=$$(git rev-parse HEAD) \
+	    --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) $(BUILD) --tag $(IMAGE) .
+
+deb: $(VENV)/.ready  ## the Debian package, in dist/; ARCH=amd64 or arm64
+	@PATH="$(abspath $(BIN)):$$PATH" packaging/debian/build.sh $(ARCH)
+
+docs: $(VENV)/.ready  ## write what is made of the settings and of the rules
 	@$(BIN)/python -m tests.readme
+	@$(BIN)/python -m tests.packaging.prometheusrule
 
 lock: $(VENV)/.ready  ## pin what the image and the .deb are made of
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	PATH="$(abspath $(BIN)):$$PATH" packaging/requirements/lock.sh
 
 prior: $(VENV)/.ready  ## compute the estimator's prior from the published curves

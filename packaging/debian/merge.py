@@ -24,7 +24,7 @@ INSTALLERS_OWN = {
 
 def merge(merged: Path, trees: list[Path]) -> list[PurePath]:
     """Copy every file that is new; the result is the files that are in conflict."""
-    conflicts = []
+    conflicts: list[PurePath] = []
     for tree in trees:
         for path in sorted(each for each in tree.rglob("*") if each.is_file()):
             name = path.relative_to(tree)

@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
-
 from tests.process.debian import binary
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +34,8 @@ def package(arch: str | None = None) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=CACHE, prefix=".unfinished-") as folder:
             unfinished = Path(folder) / "built"
-            build(arch, unfinished)
+            # Two minutes less than the smallest.
+            build(arch, unfinished, XZ_LEVEL="1")
             try:
                 unfinished.rename(kept)
             except OSError:
@@ -63,8 +62,6 @@ def build(arch: str, folder: Path, *prefix: str, **environ: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    if "uv is needed" in done.stdout:
-        pytest.skip("uv is not installed (pip install uv)")
     assert done.returncode == 0, done.stdout[-4000:]
 
 

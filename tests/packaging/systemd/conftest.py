@@ -49,8 +49,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 
 def add_estimator(machine: Machine) -> None:
-    """Put the one that hangs beside the package's own modules."""
-    tree = "/usr/lib/capacity-sidecar"
+    """Put the one that hangs where an operator's own packages go."""
+    tree = "/usr/local/lib/capacity-sidecar"
     machine.write(f"{tree}/hanging.py", (HERE / "hanging.py").read_text("utf-8"))
     info = f"{tree}/hanging-1.dist-info"
     named = "Metadata-Version: 2.1\nName: hanging\nVersion: 1\n"
