@@ -39,6 +39,7 @@ LABEL org.opencontainers.image.title="capacity-sidecar" \
 COPY --from=build /image /
 ENV PATH=/usr/local/bin:/usr/bin \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
+    GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/etc/ssl/certs/ca-certificates.crt \
     SIDECAR_LISTEN=0.0.0.0:9846
 USER 65532:65532
 EXPOSE 9846

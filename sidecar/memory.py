@@ -64,6 +64,8 @@ class Memory:
         self._wall = wall
         self._write_at = clock() + WRITE_EVERY
         self._entries = self._read()
+        if reason := obstacle(path):
+            self._warn(reason)
 
     def recall(self, estimator: Any, sample: Sample) -> Learning[Any] | None:
         """What was learned of such a worker; None where nothing was."""
@@ -190,6 +192,14 @@ class Memory:
     def _warn(self, reason: str) -> None:
         text = f"SIDECAR_STATE_FILE={self._given}: {reason}"
         self._changes.say(str(self.path), reason, "warning", text)
+
+
+def obstacle(path: Path) -> str | None:
+    """Why nothing can be kept there, as far as can be told before it is tried."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    return f"{folder} cannot be written to: what is learned is lost at the end"
 
 
 _UNUSABLE = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)

@@ -44,6 +44,9 @@ class Service:
         environ = os.environ if environ is None else environ
         discovery.refuse_bad_variables(settings, environ)
         telemetry, changes = Telemetry(), Changes(log)
+        if not settings.enabled:
+            # Zero would read as a sidecar that has found no worker for fifty years.
+            telemetry.registry.unregister(telemetry.last_poll_success)
         publishers = []
         for name in sinks.chosen(settings) if settings.enabled else []:
             sink = sinks.build(name, settings)

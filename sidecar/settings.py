@@ -100,6 +100,9 @@ def _file(value: Path) -> Path:
         raise ValueError(msg)
     try:
         fits = value.parent.is_dir() and (value.is_file() or not value.exists())
+    except PermissionError:
+        msg = "is where this user may not look"
+        raise ValueError(msg) from None
     except OSError:
         fits = False
     if not fits:

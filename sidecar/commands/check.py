@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 
-from sidecar import discovery, environment, naming, sinks, tag
+from sidecar import discovery, environment, memory, naming, sinks, tag
 from sidecar.discovery import Discovered, Verdict
 from sidecar.errors import SinkError
 from sidecar.reading import NAMES, SIGNAL_PREFIX
@@ -37,6 +37,8 @@ def run(options: argparse.Namespace, stop: StopRequest) -> int:
         print(f"  {name} is set{'' if origin == name else f' by {origin}'}")
     if not loaded.origins:
         print("  all defaults")
+    if settings.state_file and (reason := memory.obstacle(settings.state_file)):
+        print(f"  SIDECAR_STATE_FILE={settings.state_file}: {reason}")
     if not settings.enabled:
         print("  SIDECAR_ENABLED is false: run would poll and publish nothing")
 

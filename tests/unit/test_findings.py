@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+import structlog
 
 from sidecar import environment, naming, sinks, target
 from sidecar.errors import SettingsError, SinkError
 from sidecar.estimators.limits import Seen, lowest
+from sidecar.service import Service
 from sidecar.states import State
+from tests.process.web import fetch
 from tests.unit.agent_bench import Bench, Page, bench, start
 from tests.unit.http_worker import answer
 from tests.unit.makers import IDENTITY, interval, reading
@@ -105,6 +108,22 @@ class TestHealth:
         found.time.now += 1e6
 
         assert found.agent.is_alive
+
+    def test_switched_off_has_no_time_of_a_last_poll(self) -> None:
+        """Zero would be a sidecar that has found no worker for fifty years."""
+        told = []
+        for enabled in (True, False):
+            settings = environment.load(
+                {}, enabled=enabled, listen="127.0.0.1:0"
+            ).settings
+            service = Service(settings, structlog.get_logger(), environ={})
+            assert service.server
+            service.server.start()
+            page = fetch(f"{service.server.url}/metrics")
+            told.append("sidecar_last_poll_success" in page)
+            service.stop()
+
+        assert told == [True, False]
 
 
 class TestIdentity:

@@ -12,7 +12,7 @@ from sidecar.estimators.base import Learning
 from sidecar.estimators.curve import CurveEstimator
 from sidecar.estimators.rate import RateEstimator
 from sidecar.log import Changes
-from sidecar.memory import LARGEST, MOST_ENTRIES, VERSION, WRITE_EVERY, Memory
+from sidecar.memory import LARGEST, MOST_ENTRIES, VERSION, WRITE_EVERY, Memory, obstacle
 from sidecar.pipeline import Pipeline
 from sidecar.sample import Sample
 from sidecar.states import State
@@ -350,3 +350,20 @@ class TestPipeline:
             line.advance(sample(5.0 * i, 100 + i, model_name="org/b"))
 
         assert asked == ["org/a", "org/b"]
+
+
+class TestObstacle:
+    def test_a_folder_that_can_be_written_to_is_none(self, tmp_path: Path) -> None:
+        assert obstacle(tmp_path / "state.json") is None
+
+    def test_one_that_cannot_be_is_said_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And not at the first writing, a minute later. Root may write anywhere."""
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        log = Log()
+
+        Memory(tmp_path / "state.json", "curve", Changes(log, Clock()))  # type: ignore[arg-type]
+
+        (warning,) = log.warnings
+        assert f"{tmp_path} cannot be written to" in warning

@@ -66,6 +66,10 @@ class TestTheImage:
         assert found["Config"]["Entrypoint"] == ["/usr/bin/capacity-sidecar"]
         assert found["Config"]["Cmd"] == ["run"]
         assert list(found["Config"]["ExposedPorts"]) == ["9846/tcp"]
+        # gRPC brings authorities of its own and asks nobody else's file.
+        environ = dict(each.split("=", 1) for each in found["Config"]["Env"])
+        trusted = environ["SSL_CERT_FILE"]
+        assert environ["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] == trusted
         probe = ["CMD", "/usr/bin/capacity-sidecar", "healthy"]
         assert found["Healthcheck"]["Test"] == probe
         assert found["Labels"]["org.opencontainers.image.version"] == __version__

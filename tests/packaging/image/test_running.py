@@ -23,6 +23,8 @@ PAGE = "http://127.0.0.1:9846"
 MODEL = "demo/llama-tiny"
 TAG = "demo_llama_tiny"
 SIGNAL = f"num_loaded_models_{TAG}"
+MEMORY = "/var/lib/capacity-sidecar"
+STATE = f"{MEMORY}/state.json"
 NOBODY_IN_PARTICULAR = "--user=1000620000:0"
 """As OpenShift runs it."""
 
@@ -95,29 +97,27 @@ class TestBesideAWorker:
         self, start: StartContainer, tmp_path: Path
     ) -> None:
         os.chown(tmp_path, 65532, 65532)
-        memory = "/var/lib/capacity-sidecar"
-        options = (f"--volume={tmp_path}:{memory}",)
-        state = f"{memory}/state.json"
-        first = start(options=options, SIDECAR_STATE_FILE=state)
+        options = (f"--volume={tmp_path}:{MEMORY}",)
+        first = start(options=options, SIDECAR_STATE_FILE=STATE)
         until(is_measured, "the own page has numbers")
         assert first.end()[0] == 0
 
         assert MODEL in (tmp_path / "state.json").read_text("utf-8")
-        second = start(options=options, SIDECAR_STATE_FILE=state)
+        second = start(options=options, SIDECAR_STATE_FILE=STATE)
         until(is_measured, "the own page has numbers again")
         assert "unusable" not in second.log
 
+    @pytest.mark.parametrize("options", [(), (NOBODY_IN_PARTICULAR,)])
     def test_a_new_volume_belongs_to_the_user(
-        self, start: StartContainer, tmp_path: Path
+        self, options: tuple[str, ...], start: StartContainer, tmp_path: Path
     ) -> None:
         """Container engines take over whose the image's folder is."""
-        state = "/var/lib/capacity-sidecar/state.json"
-        volume = ("--volume=/var/lib/capacity-sidecar",)
-        sidecar = start(options=volume, SIDECAR_STATE_FILE=state)
+        volume = (f"--volume={MEMORY}", *options)
+        sidecar = start(options=volume, SIDECAR_STATE_FILE=STATE)
         until(is_measured, "the own page has numbers")
         assert sidecar.end()[0] == 0
 
-        assert sidecar.copy(state, tmp_path / "copy") == 0
+        assert sidecar.copy(STATE, tmp_path / "copy") == 0
 
     def test_writes_to_cloud_monitoring(
         self, start: StartContainer, worker: Container
@@ -168,3 +168,23 @@ class TestAlone:
 
         (line,) = [x for x in shown.stdout.splitlines() if "SIDECAR_LISTEN" in x]
         assert line.split() == ["SIDECAR_LISTEN", "0.0.0.0:9846", "environment"]
+
+    def test_a_state_file_that_cannot_be_written_is_told_by_check(
+        self, image: str
+    ) -> None:
+        """The root file system is read-only, and no volume is mounted."""
+        checked = run(image, "check", environ={"SIDECAR_STATE_FILE": STATE})
+
+        assert f"SIDECAR_STATE_FILE={STATE}: {MEMORY} cannot be wr" in checked.stdout
+
+    def test_a_folder_that_is_closed_to_it_is_a_wrong_setting(
+        self, image: str, tmp_path: Path
+    ) -> None:
+        tmp_path.chmod(0o700)
+        volume = (f"--volume={tmp_path}:{MEMORY}",)
+
+        ended = run(image, options=volume, environ={"SIDECAR_STATE_FILE": STATE})
+
+        (sentence,) = sentences(ended.stderr)
+        assert f"SIDECAR_STATE_FILE='{STATE}' is where this user may not" in sentence
+        assert ended.returncode == 2
