@@ -40,8 +40,8 @@ class Agent:
     Args:
         sources: the discovery sources, anew at each look.
         memory: where what was learned is kept; None: nowhere.
-        beat: called by the loop after each turn, and while it waits for the next one
-            at least every ``beat_interval`` seconds.
+        beat: called by the loop before the first turn, after each, and while it waits
+            for the next one at least every ``beat_interval`` seconds.
         clock, wall: monotonic and Unix time.
     """
 
@@ -67,6 +67,7 @@ class Agent:
         self.discovered = Discovered((), ())
         self.last_turn = clock()
         self.ready = not settings.enabled
+        self.fault: Exception | None = None
         self._telemetry = telemetry
         self._log = log
         self._changes = Changes(log, clock)
@@ -119,15 +120,18 @@ class Agent:
         Where the sidecar is disabled, it only beats.
         """
         started = self._clock()
+        # Up already: the first look may take as long as a worker or a name server does.
+        self._beat()
         while not stop.is_set():
             try:
                 if self.settings.enabled:
                     self.tick()
-                self._beat()
-            except Exception:
+                self.fault = None
+            except Exception as error:
                 # A fault of ours must not leave the worker unwatched.
                 self._log.exception("a fault in the loop; going on")
-                self.last_turn = self._clock()
+                self.fault, self.last_turn = error, self._clock()
+            self._beat()
             due = next_tick(started, self.settings.poll_interval, self._clock())
             wait_until(due, stop, self._clock, self._beat, self._beat_interval)
 

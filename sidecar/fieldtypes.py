@@ -114,6 +114,23 @@ def _certificates(value: Path) -> Path:
     return value
 
 
+def _own_file(value: Path) -> Path:
+    if not value.is_absolute():
+        msg = "is not an absolute path"
+        raise ValueError(msg)
+    try:
+        fits = value.parent.is_dir() and (value.is_file() or not value.exists())
+    except PermissionError:
+        msg = "is where this user may not look"
+        raise ValueError(msg) from None
+    except OSError:
+        fits = False
+    if not fits:
+        msg = "is not a regular file in a directory that exists"
+        raise ValueError(msg)
+    return value
+
+
 Seconds = Annotated[float, BeforeValidator(seconds)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Port = Annotated[int, BeforeValidator(_port)]
@@ -121,4 +138,5 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 LabelMap = Annotated[dict[str, str], BeforeValidator(_labels)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 Token = Annotated[SecretStr | None, AfterValidator(_token)]
+OwnFile = Annotated[Path, AfterValidator(_own_file)]
 CertificateFile = Annotated[Path, AfterValidator(_certificates)]

@@ -21,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 
 from sidecar import __version__
 from sidecar.errors import ScrapeError
+from sidecar.resolver import Resolver
 from sidecar.target import Target
 
 LARGEST_BODY = 16 * 1024 * 1024
@@ -58,6 +59,7 @@ class HttpPage:
         self._token = token
         self._clock = clock
         self._connection: HTTPConnection | None = None
+        self._resolver = Resolver(target.host)
         self._cut_short: str | None = None
         # No OpenMetrics: vLLM then renames every sample.
         self._headers = {
@@ -134,6 +136,9 @@ class HttpPage:
 
     def _opened(self) -> HTTPConnection:
         host, port = self.target.host, self.target.port
+        if host != "localhost" and not self._resolver.answers(self._limit):
+            msg = f"no name server answers for {host} within {self._limit:g} s"
+            raise ScrapeError(msg, reason="dns")
         if self.target.scheme == "https":
             return HTTPSConnection(host, port, timeout=self._limit, context=self._tls)
         # RFC 6761, 6.3: it is always loopback. Many a container's hosts file gives it

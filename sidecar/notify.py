@@ -16,6 +16,9 @@ from sidecar.errors import SettingsError
 BEATS_IN_A_WATCH = 2
 """sd_watchdog_enabled(3): notify every half of the time."""
 
+LONGEST_STATUS = 1000
+"""Bytes. A message of more than 4096 is dropped whole, readiness and all."""
+
 
 class ServiceManager:
     """The manager of this process, if there is one.
@@ -31,6 +34,7 @@ class ServiceManager:
         environ = os.environ if environ is None else environ
         self._address = _address(environ.get("NOTIFY_SOCKET", ""))
         self._is_ready = False
+        self._is_stopping = False
         self._status = ""
         self.watchdog = _watchdog(environ, os.getpid() if pid is None else pid)
 
@@ -41,6 +45,8 @@ class ServiceManager:
 
     def beat(self, status: str) -> None:
         """The loop turns, and this is its state in a line. The first is readiness."""
+        if self._is_stopping:
+            return
         lines = []
         if not self._is_ready:
             lines.append("READY=1")
@@ -48,11 +54,12 @@ class ServiceManager:
             lines.append(f"STATUS={_one_line(status)}")
         if self.watchdog:
             lines.append("WATCHDOG=1")
-        self._is_ready, self._status = True, status
-        self._send(lines)
+        if self._send(lines):
+            self._is_ready, self._status = True, status
 
     def stopping(self) -> None:
-        """The process was asked to stop."""
+        """The process was asked to stop: the last that is told."""
+        self._is_stopping = True
         self._send(["STOPPING=1", "STATUS=stopping"])
 
     @contextlib.contextmanager
@@ -64,16 +71,18 @@ class ServiceManager:
             self._send([f"STATUS={_one_line(str(error))}"])
             raise
 
-    def _send(self, lines: list[str]) -> None:
+    def _send(self, lines: list[str]) -> bool:
+        """Whether it was taken, or nobody is there to take it."""
         if not self._address or not lines:
-            return
-        # A manager that is away or busy is no reason not to measure.
-        with (
-            contextlib.suppress(OSError),
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel,
-        ):
-            channel.setblocking(False)
-            channel.sendto("\n".join(lines).encode(), self._address)
+            return True
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+                channel.setblocking(False)
+                channel.sendto("\n".join(lines).encode(), self._address)
+        except OSError:
+            # A manager that is away or busy is no reason not to measure.
+            return False
+        return True
 
 
 def _address(text: str) -> str:
@@ -92,4 +101,7 @@ def _watchdog(environ: Mapping[str, str], pid: int) -> float | None:
 
 
 def _one_line(text: str) -> str:
-    return "; ".join(text.splitlines())
+    encoded = "; ".join(text.splitlines()).encode(errors="replace")
+    if len(encoded) <= LONGEST_STATUS:
+        return encoded.decode()
+    return f"{encoded[:LONGEST_STATUS].decode(errors='ignore')}…"

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 
 from sidecar import target
 from sidecar.errors import SettingsError
@@ -93,6 +94,11 @@ def _server(host: str, port: int, routes: Routes) -> ThreadingHTTPServer:
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         daemon_threads = True
         request_queue_size = 128
+
+        def server_bind(self) -> None:
+            """Without asking a name server for a name that nobody needs."""
+            TCPServer.server_bind(self)
+            self.server_name, self.server_port = host, self.server_address[1]
 
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that goes away in the middle is its own affair."""

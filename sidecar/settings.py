@@ -8,7 +8,6 @@ model with the model's name in between: ``pushgateway.url`` is
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -27,6 +26,7 @@ from sidecar.fieldtypes import (
     CertificateFile,
     LabelMap,
     Names,
+    OwnFile,
     Port,
     Positive,
     Seconds,
@@ -39,7 +39,8 @@ from sidecar.sink_settings import CloudMonitoringSettings, PushgatewaySettings
 PREFIX = "SIDECAR_"
 SHORTEST_POLL = 0.1
 LONGEST_POLL = 3600.0
-LONGEST_SCRAPE = 10.0
+LONGEST_SCRAPE = 20.0
+USUAL_SCRAPE = 10.0
 
 _AGGREGATION = re.compile(r"lifetime_max|max|mean|last|p(100|\d{1,2})")
 
@@ -94,19 +95,9 @@ def _poll(value: float) -> float:
     return value
 
 
-def _file(value: Path) -> Path:
-    if not value.is_absolute():
-        msg = "is not an absolute path"
-        raise ValueError(msg)
-    try:
-        fits = value.parent.is_dir() and (value.is_file() or not value.exists())
-    except PermissionError:
-        msg = "is where this user may not look"
-        raise ValueError(msg) from None
-    except OSError:
-        fits = False
-    if not fits:
-        msg = "is not a regular file in a directory that exists"
+def _scrape(value: float) -> float:
+    if value > LONGEST_SCRAPE:
+        msg = f"is longer than {LONGEST_SCRAPE:g}s"
         raise ValueError(msg)
     return value
 
@@ -176,10 +167,10 @@ class Settings(BaseSettings):
     poll_interval: Annotated[Seconds, AfterValidator(_poll)] = Field(
         5.0, description="How often to read each worker, 100ms to 1h."
     )
-    scrape_timeout: Seconds | None = Field(
+    scrape_timeout: Annotated[Seconds, AfterValidator(_scrape)] | None = Field(
         None,
-        description="How long one read may take, first byte to last. Default: 80 % of "
-        "the poll interval, at most 10 s.",
+        description="How long one read may take, first byte to last, at most 20s. "
+        "Default: 80 % of the poll interval, at most 10 s.",
     )
     multiplier: Positive = Field(
         1.0,
@@ -212,7 +203,7 @@ class Settings(BaseSettings):
         description="Mean time in service to keep. Capacity then is what the worker "
         "sustains within it.",
     )
-    state_file: Annotated[Path, AfterValidator(_file)] | None = Field(
+    state_file: OwnFile | None = Field(
         None,
         description="File that keeps what was learned over a restart, and starts a new "
         "replica of the same model, engine and KV cache. Default: none.",
@@ -278,7 +269,7 @@ class Settings(BaseSettings):
     @property
     def scrape_limit(self) -> float:
         """How long one read may take, seconds."""
-        return self.scrape_timeout or min(LONGEST_SCRAPE, 0.8 * self.poll_interval)
+        return self.scrape_timeout or min(USUAL_SCRAPE, 0.8 * self.poll_interval)
 
     @property
     def longest_gap(self) -> float:

@@ -33,8 +33,10 @@ def summary(agent: Agent) -> str:
     """The state of it all in a line, as ``systemctl status`` shows it."""
     if not agent.settings.enabled:
         return "SIDECAR_ENABLED is false: nothing is polled or published"
+    if agent.fault:
+        return f"a fault in the loop: {type(agent.fault).__name__}, see the log"
     if not agent.workers:
-        return "no worker found yet; capacity-sidecar check tells more"
+        return "no worker found yet" if agent.discovered.verdicts else "looking"
     parts = [_summary_of(worker) for worker in agent.workers]
     parts += [
         f"cannot publish to {publisher.sink.name}"

@@ -31,6 +31,10 @@ folder=${2:-dist}
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' sidecar/__init__.py)
 # A release candidate comes before its release: 1.0rc1 is 1.0~rc1.
 version=$(sed -E 's/\.?(a|b|rc|dev)([0-9]+)/~\1\2/' <<<"$version")
+# What no tag marks as the release is newer than it, or apt would not install it over.
+if ! git describe --tags --exact-match >/dev/null 2>&1; then
+  version+=$(git log -1 --format=+git%cd.%h --date=format:%Y%m%d%H%M%S 2>/dev/null || true)
+fi
 # Two builds of one commit are the same to the byte.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH

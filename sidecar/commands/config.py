@@ -69,8 +69,8 @@ def table() -> str:
 def environment_file() -> str:
     """The same as an environment file, each setting commented out."""
     lines = [
-        "# Settings of capacity-sidecar. `systemctl restart capacity-sidecar` applies",
-        "# them; `systemctl status capacity-sidecar` says what is wrong with one.",
+        "# Settings of capacity-sidecar, NAME=value. After `systemctl restart",
+        "# capacity-sidecar` its `systemctl status` says what is wrong with one.",
     ]
     for variable in variables():
         meaning = (variable.field.description or "").replace("`", "")

@@ -12,6 +12,7 @@ import pytest
 from sidecar.cli import COMMANDS, MISCONFIGURED
 from sidecar.environment import load, variables
 from sidecar.service import STOP_WITHIN
+from sidecar.settings import LONGEST_SCRAPE
 from tests.packaging.documents import PACKAGING
 
 UNIT = PACKAGING / "systemd" / "capacity-sidecar.service"
@@ -69,12 +70,41 @@ class TestUnit:
     def test_it_may_end_in_its_own_time(self, service: dict[str, list[str]]) -> None:
         assert int(service["TimeoutStopSec"][0]) > STOP_WITHIN + 1
 
+    def test_it_says_itself_that_it_is_up_and_that_its_loop_turns(
+        self, service: dict[str, list[str]]
+    ) -> None:
+        longest_turn = 4 * LONGEST_SCRAPE
+
+        assert service["Type"] == ["notify"]
+        assert int(service["WatchdogSec"][0]) > longest_turn
+
     def test_its_commands_are_there(self, service: dict[str, list[str]]) -> None:
-        for name in ("ExecStartPre", "ExecStart"):
-            (command,) = service[name]
-            program, argument = command.lstrip("-").split()
-            assert program == "/usr/bin/capacity-sidecar"
-            assert argument in COMMANDS
+        (before,), (command,) = service["ExecStartPre"], service["ExecStart"]
+        # What check finds is for reading: neither its status nor its time decides.
+        limit = int(service["TimeoutStartSec"][0])
+        found = re.fullmatch(r"-/usr/bin/timeout (\d+) (\S+) (\w+)", before)
+
+        assert found
+        assert int(found[1]) <= limit / 2
+        assert f"{found[2]} run" == command == "/usr/bin/capacity-sidecar run"
+        assert found[3] in COMMANDS
+
+    def test_its_settings_need_not_be_there(
+        self, service: dict[str, list[str]]
+    ) -> None:
+        assert service["EnvironmentFile"] == ["-/etc/default/capacity-sidecar"]
+
+    def test_it_has_the_memory_that_it_needs(
+        self, service: dict[str, list[str]]
+    ) -> None:
+        """The README tells of 80 MB with Google's client."""
+        assert int(service["MemoryMax"][0].removesuffix("M")) >= 2 * 80
+
+    def test_the_process_table_stays_readable(
+        self, service: dict[str, list[str]]
+    ) -> None:
+        assert service["ProtectProc"] == ["default"]
+        assert service["ProcSubset"] == ["all"]
 
     def test_systemd_finds_it_hardened(self) -> None:
         if not (analyze := shutil.which("systemd-analyze")):

@@ -200,18 +200,28 @@ class TestLog:
 
     def test_disabled_it_turns_and_polls_nothing(self, stack: ExitStack) -> None:
         page = start(stack, Page())
-        stop = threading.Event()
-        one = bench(stack, page, enabled=False, beat=stop.set)
+        stop, beats = threading.Event(), [0]
+        one = bench(stack, page, enabled=False, beat=lambda: beat())
+
+        def beat() -> None:
+            beats.append(1)
+            if len(beats) > 2:
+                stop.set()
 
         one.agent.run(stop)
 
-        assert stop.is_set()
+        assert len(beats) == 3
         assert one.agent.workers == []
 
     def test_a_fault_of_ours_does_not_end_the_loop(
         self, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        one = bench(stack, start(stack, Page()))
+        beats: list[Exception | None] = []
+        one: Bench = bench(
+            stack,
+            start(stack, Page()),
+            beat=lambda: beats.append(one.agent.fault),
+        )
         stop = threading.Event()
 
         def fail() -> list[Reading]:
@@ -222,3 +232,4 @@ class TestLog:
         one.agent.run(stop)
 
         assert one.lines("error") == ["a fault in the loop; going on"]
+        assert [type(fault) for fault in beats] == [type(None), ZeroDivisionError]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.errors import SettingsError
-from sidecar.notify import ServiceManager
+from sidecar.notify import LONGEST_STATUS, ServiceManager
 
 PID = 42
 WATCHED = {"WATCHDOG_USEC": "60000000", "WATCHDOG_PID": str(PID)}
@@ -127,6 +127,47 @@ class TestAddress:
             one.beat("serving")
 
         assert 0 < len(listener.heard()) < 5000
+
+    def test_what_a_busy_manager_did_not_take_is_told_again(
+        self, path: str, listener: Listener
+    ) -> None:
+        busy = manager(path, **WATCHED)
+        for _ in range(5000):
+            busy.beat("serving")
+        one = manager(path)
+        one.beat("serving")
+        listener.heard()
+
+        one.beat("serving")
+
+        assert listener.heard() == [["READY=1", "STATUS=serving"]]
+
+
+class TestStatus:
+    @pytest.mark.parametrize("text", ["é" * 5000, "x" * 5000])
+    def test_a_long_one_is_cut(self, path: str, listener: Listener, text: str) -> None:
+        """systemd drops what is over 4096 bytes, with the readiness in it."""
+        manager(path, **WATCHED).beat(text)
+
+        (message,) = listener.heard()
+        assert message[0] == "READY=1"
+        assert message[1].startswith(f"STATUS={text[:400]}")
+        assert message[1].endswith("…")
+        assert len(message[1].encode()) < LONGEST_STATUS + 20
+        assert message[2] == "WATCHDOG=1"
+
+    def test_what_is_no_text_is_no_fault(self, path: str, listener: Listener) -> None:
+        manager(path).beat("a \udc80 b")
+
+        assert listener.heard() == [["READY=1", "STATUS=a ? b"]]
+
+    def test_the_last_is_that_it_stops(self, path: str, listener: Listener) -> None:
+        one = manager(path)
+
+        one.stopping()
+        one.beat("unreachable: the read was stopped")
+
+        assert listener.heard() == [["STOPPING=1", "STATUS=stopping"]]
 
 
 class TestAWrongSetting:

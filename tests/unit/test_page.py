@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar import health, status_page
+from sidecar.discovery import Discovered, Verdict
 from sidecar.errors import SettingsError
 from sidecar.server import Server
 from sidecar.status import status, summary
@@ -177,19 +179,39 @@ class TestAddress:
         with pytest.raises(SettingsError, match="cannot be used"):
             Server(listen, {})
 
+    def test_no_name_server_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nobody needs the machine's name, and it may take half a minute."""
+        asked: list[str] = []
+        monkeypatch.setattr(socket, "getfqdn", asked.append)
+
+        Server("127.0.0.1:0", {}).stop()
+
+        assert asked == []
+
 
 class TestSummary:
     """The line of `systemctl status`."""
 
-    def test_before_a_worker_is_found(self) -> None:
-        one = Bench(sources=[])
-        one.tick()
+    def test_before_a_worker_is_found(self, stack: ExitStack) -> None:
+        one = bench(stack)
+        one.agent.discovered = Discovered((), (Verdict("usual ports", "", False, ""),))
 
-        assert summary(one.agent).startswith("no worker found yet")
+        assert summary(one.agent) == "no worker found yet"
 
     def test_disabled(self, stack: ExitStack) -> None:
         assert summary(bench(stack, enabled=False).agent).startswith(
             "SIDECAR_ENABLED is false"
+        )
+
+    def test_before_the_first_look(self) -> None:
+        assert summary(Bench(sources=[]).agent) == "looking"
+
+    def test_of_a_fault_of_ours(self) -> None:
+        one = Bench(sources=[])
+        one.agent.fault = ZeroDivisionError()
+
+        assert (
+            summary(one.agent) == "a fault in the loop: ZeroDivisionError, see the log"
         )
 
     def test_of_a_worker_at_work(self, stack: ExitStack) -> None:

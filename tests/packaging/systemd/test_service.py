@@ -72,7 +72,8 @@ class TestAtWork:
         service.restart(unit="RestartSec=100ms", **POLL)
         before = service.shown("MainPID")
 
-        service.machine.run("systemctl", "kill", "--signal=KILL", "capacity-sidecar")
+        kill = ("systemctl", "kill", "--signal=KILL", "--kill-whom=main")
+        service.machine.run(*kill, "capacity-sidecar")
 
         until(lambda: service.shown("NRestarts") == "1", "it was restarted")
         service.wait_for_status("capacity")
