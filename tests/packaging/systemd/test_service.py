@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from tests.packaging.documents import ROOT, shell_blocks
 from tests.packaging.machine import Machine
 from tests.packaging.systemd.conftest import GATEWAY_PORT
-from tests.packaging.systemd.service import Service
+from tests.packaging.systemd.service import UNIT, Service, start_beside
 from tests.process.waiting import until
 
 pytestmark = pytest.mark.packaging
@@ -89,6 +90,57 @@ class TestAtWork:
 
         assert service.shown("ActiveState") == "active"
         service.wait_for_status("capacity")
+
+
+class TestNameServers:
+    SILENT = """\
+import socket
+listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+listener.bind(("127.0.0.1", 53))
+while True:
+    listener.recv(512)
+"""
+
+    def test_that_never_answer_keep_nothing_else_from_work(
+        self, service: Service
+    ) -> None:
+        machine = service.machine
+        machine.write("/usr/local/lib/silent.py", self.SILENT)
+        start_beside(machine, "silent", "/usr/bin/python3 /usr/local/lib/silent.py")
+        machine.write("/etc/resolv.conf", "nameserver 127.0.0.1\nsearch a b\n")
+
+        service.restart(**POLL, SIDECAR_TARGETS="worker.prod:8000,127.0.0.1:8000")
+
+        line = service.wait_for_status("capacity")
+        assert "127.0.0.1:8000 is s" in line
+        assert "worker.prod:8000 is unreachable: no name server answers" in line
+        machine.run("systemctl", "disable", "--now", "--quiet", "silent")
+        machine.run("rm", "/etc/resolv.conf")
+
+
+class TestPage:
+    """The README's block for what is not everybody's."""
+
+    def test_its_block_does_what_it_says(self, service: Service) -> None:
+        service.restart(SIDECAR_TAG="told_by_the_file")
+        service.machine.write("/etc/capacity-sidecar/google.json", "{}", 0o600)
+        (block,) = (
+            block
+            for block in shell_blocks(ROOT / "README.md")
+            if "LoadCredential=google" in block
+        )
+
+        said = service.machine.run("bash", "-euc", f'sudo() {{ "$@"; }}\n{block}')
+
+        assert "num_loaded_models_told_by_the_file" in said
+        service.wait_for_status("capacity")
+        pid = service.shown("MainPID")
+        variables = service.machine.run("cat", f"/proc/{pid}/environ").split("\0")
+        name = "GOOGLE_APPLICATION_CREDENTIALS"
+        (path,) = (each for each in variables if each.startswith(f"{name}="))
+        file = path.removeprefix(f"{name}=")
+        assert service.machine.run("cat", f"/proc/{pid}/root{file}") == "{}"
+        service.machine.run("rm", f"/etc/systemd/system/{UNIT}.d/google.conf")
 
 
 class TestWatchdog:
