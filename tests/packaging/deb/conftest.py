@@ -11,7 +11,7 @@ import pytest
 from sidecar.simulator import SimulatedWorker
 from tests.gcp.metric_service import MetricService
 from tests.packaging.deb import built
-from tests.packaging.deb.machine import Machine, unpacked
+from tests.packaging.deb.chroot import Chroot, unpacked
 from tests.process.workers import fast_worker
 
 
@@ -28,12 +28,12 @@ def content(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
+def debian(tmp_path: Path) -> Iterator[Chroot]:
     """A Debian with Python and nothing else."""
-    machine = Machine.copied(tmp_path / "debian")
-    yield machine
+    debian = Chroot.copied(tmp_path / "debian")
+    yield debian
     # pytest would keep three runs of a third of a gigabyte for each test.
-    rmtree(machine.root)
+    rmtree(debian.root)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.deb.built import ROOT, build
-from tests.packaging.deb.machine import unpacked
+from tests.packaging.deb.chroot import unpacked
 
 QUICK = {"XZ_LEVEL": "0"}
 AARCH64 = 183

@@ -9,7 +9,7 @@ import pytest
 from sidecar import __version__
 from sidecar.simulator import SimulatedWorker
 from tests.packaging.deb.built import release
-from tests.packaging.deb.machine import Machine
+from tests.packaging.deb.chroot import Chroot
 from tests.process.workers import SIGNAL
 
 pytestmark = pytest.mark.packaging
@@ -22,143 +22,143 @@ PLUGINS = "/usr/local/lib/capacity-sidecar"
 CHOICE = 'SIDECAR_LABELS="cluster=eu1"\n'
 
 
-def write(machine: Machine, path: str, text: str) -> None:
-    machine.file(path).parent.mkdir(parents=True, exist_ok=True)
-    machine.file(path).write_text(text, "utf-8")
+def write(debian: Chroot, path: str, text: str) -> None:
+    debian.file(path).parent.mkdir(parents=True, exist_ok=True)
+    debian.file(path).write_text(text, "utf-8")
 
 
-def edit_the_settings(machine: Machine) -> str:
-    edited = machine.file(SETTINGS).read_text("utf-8") + CHOICE
-    machine.file(SETTINGS).write_text(edited, "utf-8")
+def edit_the_settings(debian: Chroot) -> str:
+    edited = debian.file(SETTINGS).read_text("utf-8") + CHOICE
+    debian.file(SETTINGS).write_text(edited, "utf-8")
     return edited
 
 
-def leave_traces(machine: Machine) -> None:
+def leave_traces(debian: Chroot) -> None:
     """What an operator and a running service leave, as DynamicUser keeps it."""
-    write(machine, SECRET, "a secret")
-    write(machine, f"{STATE}/state.json", "{}")
-    machine.file(LINK).symlink_to("private/capacity-sidecar")
-    assert __version__ in machine.does("capacity-sidecar", "--version")
+    write(debian, SECRET, "a secret")
+    write(debian, f"{STATE}/state.json", "{}")
+    debian.file(LINK).symlink_to("private/capacity-sidecar")
+    assert __version__ in debian.does("capacity-sidecar", "--version")
 
 
 class TestInstalled:
     def test_it_runs_with_debian_s_own_python_and_nothing_else(
-        self, machine: Machine, package: Path, worker: SimulatedWorker
+        self, debian: Chroot, package: Path, worker: SimulatedWorker
     ) -> None:
-        machine.install(package)
-        checked = machine.does(
+        debian.install(package)
+        checked = debian.does(
             "capacity-sidecar", "check", environ={"SIDECAR_TARGETS": worker.url}
         )
 
-        assert machine.does("dpkg", "--audit") == ""
+        assert debian.does("dpkg", "--audit") == ""
         assert SIGNAL in checked
 
     def test_nothing_of_the_environment_or_the_system_gets_in(
-        self, machine: Machine, package: Path, worker: SimulatedWorker
+        self, debian: Chroot, package: Path, worker: SimulatedWorker
     ) -> None:
-        machine.install(package)
+        debian.install(package)
         broken = "raise SystemExit('not ours')\n"
-        write(machine, "/usr/lib/python3/dist-packages/pydantic.py", broken)
-        write(machine, "/usr/lib/python3/dist-packages/sitecustomize.py", broken)
-        write(machine, "/root/mine/structlog.py", broken)
-        write(machine, f"{PLUGINS}/requests.py", broken)
+        write(debian, "/usr/lib/python3/dist-packages/pydantic.py", broken)
+        write(debian, "/usr/lib/python3/dist-packages/sitecustomize.py", broken)
+        write(debian, "/root/mine/structlog.py", broken)
+        write(debian, f"{PLUGINS}/requests.py", broken)
 
         environ = {"PYTHONPATH": "/root/mine", "SIDECAR_TARGETS": worker.url}
-        checked = machine.does("capacity-sidecar", "check", environ=environ)
+        checked = debian.does("capacity-sidecar", "check", environ=environ)
 
         assert SIGNAL in checked
 
     def test_an_operator_s_package_brings_an_estimator(
-        self, machine: Machine, package: Path, worker: SimulatedWorker
+        self, debian: Chroot, package: Path, worker: SimulatedWorker
     ) -> None:
-        machine.install(package)
+        debian.install(package)
         about = f"{PLUGINS}/mine-1.dist-info"
-        write(machine, f"{about}/METADATA", "Metadata-Version: 2.1\nName: mine\n")
+        write(debian, f"{about}/METADATA", "Metadata-Version: 2.1\nName: mine\n")
         points = "[sidecar.estimators]\nmine = mine:build\n"
-        write(machine, f"{about}/entry_points.txt", points)
-        write(machine, f"{PLUGINS}/mine.py", "from sidecar.estimators.rate import *\n")
+        write(debian, f"{about}/entry_points.txt", points)
+        write(debian, f"{PLUGINS}/mine.py", "from sidecar.estimators.rate import *\n")
 
         environ = {"SIDECAR_ESTIMATOR": "mine", "SIDECAR_TARGETS": worker.url}
-        checked = machine.does("capacity-sidecar", "check", environ=environ)
+        checked = debian.does("capacity-sidecar", "check", environ=environ)
 
         assert SIGNAL in checked
 
-    def test_the_service_is_enabled(self, machine: Machine, package: Path) -> None:
-        machine.install(package)
+    def test_the_service_is_enabled(self, debian: Chroot, package: Path) -> None:
+        debian.install(package)
 
         wanted = "/etc/systemd/system/multi-user.target.wants"
-        assert machine.file(f"{wanted}/capacity-sidecar.service").is_symlink()
+        assert debian.file(f"{wanted}/capacity-sidecar.service").is_symlink()
 
 
 class TestUpgraded:
     def test_edited_settings_stay_and_nobody_is_asked(
-        self, machine: Machine, package: Path, tmp_path: Path
+        self, debian: Chroot, package: Path, tmp_path: Path
     ) -> None:
-        machine.install(package)
-        edited = edit_the_settings(machine)
-        leave_traces(machine)
+        debian.install(package)
+        edited = edit_the_settings(debian)
+        leave_traces(debian)
 
-        machine.install(release(package, "99.0", tmp_path))
+        debian.install(release(package, "99.0", tmp_path))
 
-        assert machine.file(SETTINGS).read_text("utf-8") == edited
-        assert machine.file(SECRET).read_text("utf-8") == "a secret"
-        assert machine.file(f"{LINK}/state.json").is_file()
-        assert "99.0" in machine.does("dpkg-query", "--show", "capacity-sidecar")
+        assert debian.file(SETTINGS).read_text("utf-8") == edited
+        assert debian.file(SECRET).read_text("utf-8") == "a secret"
+        assert debian.file(f"{LINK}/state.json").is_file()
+        assert "99.0" in debian.does("dpkg-query", "--show", "capacity-sidecar")
 
     def test_settings_that_both_changed_are_dpkg_s_usual_question(
-        self, machine: Machine, package: Path, tmp_path: Path
+        self, debian: Chroot, package: Path, tmp_path: Path
     ) -> None:
         """Its usual option answers it, and the release's file lies beside."""
-        machine.install(package)
-        edited = edit_the_settings(machine)
+        debian.install(package)
+        edited = edit_the_settings(debian)
 
         new = release(package, "99.0", tmp_path, "# SIDECAR_NEW=\n")
-        machine.install(new, "--force-confold")
+        debian.install(new, "--force-confold")
 
-        assert machine.file(SETTINGS).read_text("utf-8") == edited
-        beside = machine.file(f"{SETTINGS}.dpkg-dist").read_text("utf-8")
+        assert debian.file(SETTINGS).read_text("utf-8") == edited
+        beside = debian.file(f"{SETTINGS}.dpkg-dist").read_text("utf-8")
         assert beside.endswith("# SIDECAR_NEW=\n")
 
     def test_settings_that_nobody_edited_are_the_release_s(
-        self, machine: Machine, package: Path, tmp_path: Path
+        self, debian: Chroot, package: Path, tmp_path: Path
     ) -> None:
-        machine.install(package)
+        debian.install(package)
 
-        machine.install(release(package, "99.0", tmp_path, "# SIDECAR_NEW=\n"))
+        debian.install(release(package, "99.0", tmp_path, "# SIDECAR_NEW=\n"))
 
-        assert "# SIDECAR_NEW=" in machine.file(SETTINGS).read_text("utf-8")
+        assert "# SIDECAR_NEW=" in debian.file(SETTINGS).read_text("utf-8")
 
 
 class TestRemoved:
     def test_a_removal_keeps_what_is_the_operator_s(
-        self, machine: Machine, package: Path
+        self, debian: Chroot, package: Path
     ) -> None:
-        machine.install(package)
-        edited = edit_the_settings(machine)
-        leave_traces(machine)
+        debian.install(package)
+        edited = edit_the_settings(debian)
+        leave_traces(debian)
 
-        machine.does("dpkg", "--remove", "capacity-sidecar")
+        debian.does("dpkg", "--remove", "capacity-sidecar")
 
-        assert machine.file(SETTINGS).read_text("utf-8") == edited
-        assert machine.file(SECRET).is_file()
-        assert machine.file(f"{STATE}/state.json").is_file()
-        assert not machine.file("/usr/lib/capacity-sidecar").exists()
+        assert debian.file(SETTINGS).read_text("utf-8") == edited
+        assert debian.file(SECRET).is_file()
+        assert debian.file(f"{STATE}/state.json").is_file()
+        assert not debian.file("/usr/lib/capacity-sidecar").exists()
 
-        machine.install(package)
-        assert machine.file(SETTINGS).read_text("utf-8") == edited
+        debian.install(package)
+        assert debian.file(SETTINGS).read_text("utf-8") == edited
 
-    def test_a_purge_leaves_nothing(self, machine: Machine, package: Path) -> None:
-        before = machine.files()
-        machine.install(package)
-        edit_the_settings(machine)
-        leave_traces(machine)
+    def test_a_purge_leaves_nothing(self, debian: Chroot, package: Path) -> None:
+        before = debian.files()
+        debian.install(package)
+        edit_the_settings(debian)
+        leave_traces(debian)
 
-        said = machine.does("dpkg", "--purge", "capacity-sidecar")
+        said = debian.does("dpkg", "--purge", "capacity-sidecar")
 
         # systemd's own folder, which DynamicUser shares with other services.
-        assert machine.files() - before == {"/var/lib/private"}
-        assert before <= machine.files()
+        assert debian.files() - before == {"/var/lib/private"}
+        assert before <= debian.files()
         assert "not empty" not in said
 
-        machine.install(package)
-        assert __version__ in machine.does("capacity-sidecar", "--version")
+        debian.install(package)
+        assert __version__ in debian.does("capacity-sidecar", "--version")

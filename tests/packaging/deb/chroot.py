@@ -25,13 +25,13 @@ def unpacked(package: Path, folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Chroot:
     """The root folder of a Debian that does not run: no systemd, no /proc."""
 
     root: Path
 
     @classmethod
-    def copied(cls, root: Path) -> Machine:
+    def copied(cls, root: Path) -> Chroot:
         """Copy the one that has Python and nothing else to speak of."""
         original = tree(["python3"])
         subprocess.run(["cp", "-a", "--reflink=auto", original, root], check=True)
