@@ -59,6 +59,24 @@ class TestAlerts:
         assert set(rule["labels"]) == {"severity"}
         assert set(rule["annotations"]) == {"summary", "description"}
 
+    def test_a_worker_may_load_as_long_as_its_probe_allows(self) -> None:
+        (deployment,) = documents(KUBERNETES / "sample" / "deployment.yaml")
+        (worker,) = deployment["spec"]["template"]["spec"]["containers"]
+        probe = worker["startupProbe"]
+        loading = probe["periodSeconds"] * probe["failureThreshold"]
+
+        waits = {rule["alert"]: rule["for"] for rule in ALERTS}
+
+        for alert in ("LLMPoolSaturated", "CapacitySidecarReadsNoWorker"):
+            assert int(waits[alert].removesuffix("m")) * 60 > loading
+
+
+class TestRecords:
+    def test_they_are_as_new_as_the_autoscaler_asks(self) -> None:
+        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
+
+        assert GROUP["interval"] == f"{scaled['spec']['pollingInterval']}s"
+
 
 class TestPage:
     def test_its_block_is_what_prometheus_takes(self, tmp_path: Path) -> None:
