@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.packaging import adapter
 from tests.packaging.cluster import (
     MODEL,
     MONITORED,
@@ -154,24 +155,15 @@ class TestQueries:
     def test_prometheus_adapter_gets_each_pod_s_utilization(
         self, pools: Cluster
     ) -> None:
-        """The templates filled in as the adapter does for an HPA."""
-        (values,) = documents(KUBERNETES / "prometheus-adapter" / "values.yaml")
-        (rule,) = values["rules"]["custom"]
         pods = [*SCRAPED, PUSHED]
         listed = fetch_json(
-            f"{pools.prometheus.url}/api/v1/series", **{"match[]": rule["seriesQuery"]}
+            f"{pools.prometheus.url}/api/v1/series",
+            **{"match[]": adapter.rule()["seriesQuery"]},
         )["data"]
-        asked = rule["metricsQuery"]
-        for template, text in {
-            "<<.Series>>": "llm_worker_utilization",
-            "<<.LabelMatchers>>": f'namespace="llm",pod=~"{"|".join(pods)}"',
-            "<<.GroupBy>>": "pod",
-        }.items():
-            asked = asked.replace(template, text)
 
-        answered = pools.vector(hastened(asked))
+        answered = pools.vector(hastened(adapter.query(pods)))
 
-        resources = rule["resources"]["overrides"]
+        resources = adapter.rule()["resources"]["overrides"]
         assert all(set(resources) <= set(each) for each in listed)
         assert sorted(each["metric"]["pod"] for each in answered) == sorted(pods)
         assert all(0 < float(each["value"][1]) < 2 for each in answered)
@@ -243,6 +235,7 @@ class TestKilled:
         pool = f'{{__name__=~"llm_pool:.*",tag="{PUSHED_TAG}"}}'
         until(lambda: not pools.vector(pool), "nothing is recorded of it")
         assert pools.vector(f'llm_worker_utilization{{tag="{PUSHED_TAG}"}}')
+        assert pools.vector(hastened(adapter.query([PUSHED]))) == []
         alerts = 'ALERTS{alertname="LLMPoolUnseen"}'
         until(lambda: pools.vector(alerts), "somebody is to be told")
         (pending,) = pools.vector(alerts)
