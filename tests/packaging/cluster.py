@@ -96,7 +96,13 @@ def cluster(directory: Path) -> Iterator[Cluster]:
                 settings["SIDECAR_SINKS"] += ",pushgateway"
             else:
                 ports = {"capacity-sidecar": port}
-                found[name] = targets(workload, name, f"node-of-{name}", ports)
+                found[name] = [
+                    target
+                    for pod, phase in _phases(name).items()
+                    for target in targets(
+                        workload, pod, f"node-of-{name}", ports, phase
+                    )
+                ]
             daemons[name] = Daemon(directory, port, settings)
             stack.callback(daemons[name].close)
         jobs: list[dict[str, Any]] = [
@@ -150,6 +156,11 @@ def _plain_job(found: list[Document]) -> Document:
     meta = f"__meta_kubernetes_pod_label_{plain(name)}"
     chosen = [each for each in found if each["labels"][meta] == value]
     return {**job, "static_configs": chosen}
+
+
+def _phases(pod: str) -> dict[str, str]:
+    """It and what was there before: a pod that was evicted, and one that has ended."""
+    return {pod: "Running", f"{pod}-out": "Failed", f"{pod}-over": "Succeeded"}
 
 
 def _fields(pod: str) -> dict[str, str]:

@@ -58,7 +58,11 @@ def scrape_config(
 
 
 def targets(
-    workload: Document, name: str, node: str, ports: Mapping[str, int]
+    workload: Document,
+    name: str,
+    node: str,
+    ports: Mapping[str, int],
+    phase: str = "Running",
 ) -> list[Document]:
     """What Prometheus' pod discovery finds in a pod of the workload on this machine.
 
@@ -74,7 +78,7 @@ def targets(
         f"{meta}namespace": workload["metadata"]["namespace"],
         f"{meta}pod_name": name,
         f"{meta}pod_node_name": node,
-        f"{meta}pod_phase": "Running",
+        f"{meta}pod_phase": phase,
         **{f"{meta}pod_label_{plain(key)}": value for key, value in labels},
         **{f"{meta}pod_labelpresent_{plain(key)}": "true" for key, _ in labels},
     }

@@ -11,8 +11,8 @@ import yaml
 from tests.packaging.adapter import query
 from tests.process.debian import binary
 
-FRESH, OLD = "0+30x10", "0x10"
-"""When a worker was read, told every 30 seconds for five minutes."""
+FRESH, OLD = "-90+30x10", "90x10"
+"""When a worker was read; at four minutes 90 and 150 seconds ago."""
 
 
 def _worker(pod: str, labels: str, value: float, read: str = FRESH) -> list[str]:

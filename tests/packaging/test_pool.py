@@ -204,6 +204,19 @@ class TestDashboard:
         assert found["tag"] == sorted(PODS)
         assert found["worker"] == sorted(SCRAPED)
 
+    def test_workers_of_one_name_in_two_namespaces_are_two(self) -> None:
+        """Grouped as the rules do; the cluster is in few setups, and in no legend."""
+        panels = (panel.get("targets", ()) for panel in BOARD["panels"])
+        targets = [each for targets in panels for each in targets]
+        of_workers = [each for each in targets if "{{worker}}" in each["legendFormat"]]
+        grouped = [each["expr"] for each in targets if ", worker" in each["expr"]]
+
+        assert of_workers
+        assert all("(cluster, namespace, tag, worker" in each for each in grouped)
+        for each in of_workers:
+            assert each["legendFormat"].startswith("{{namespace}} {{worker}}")
+            assert each["expr"] in grouped
+
     def test_one_worker_can_be_looked_at(self, pools: Cluster) -> None:
         (panel,) = (each for each in BOARD["panels"] if each["title"] == "Utilization")
         promql = panel["targets"][0]["expr"]
