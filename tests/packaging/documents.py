@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parent.parent.parent
+README = ROOT / "README.md"
 PACKAGING = ROOT / "packaging"
 GCP = PACKAGING / "gcp"
 KUBERNETES = PACKAGING / "kubernetes"
@@ -39,6 +40,11 @@ def readmes() -> list[Path]:
     return [folder / "README.md" for folder in (GCP, GKE, KUBERNETES, PROMETHEUS)]
 
 
+def pages() -> list[Path]:
+    """Every page of this repository with something to paste."""
+    return [*readmes(), README, PACKAGING / "compose" / "README.md"]
+
+
 def shell_blocks(page: Path) -> list[str]:
     """The blocks of a page that are to be pasted."""
     return _BLOCK.findall(page.read_text("utf-8"))
@@ -46,7 +52,12 @@ def shell_blocks(page: Path) -> list[str]:
 
 def yaml_blocks(page: Path) -> list[Any]:
     """The YAML that a page shows, to be put into a file of one's own."""
-    return [yaml.safe_load(block) for block in _YAML.findall(page.read_text("utf-8"))]
+    return [yaml.safe_load(text) for text in yaml_texts(page)]
+
+
+def yaml_texts(page: Path) -> list[str]:
+    """The same as it stands there."""
+    return _YAML.findall(page.read_text("utf-8"))
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from tests.packaging.documents import PACKAGING, shell_blocks
 Document = dict[str, Any]
 
 IMAGE = "registry.example.com:5000/a-project/capacity-sidecar:1.2.3"
+SCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 OF_A_POD = {
     "metadata.name": "vllm-5d9c-x2x7q",
     "metadata.namespace": "llm",
@@ -43,13 +44,14 @@ def pasted(page: Path, checkout: Path, **environ: str) -> list[Document]:
 
     Args:
         checkout: an empty directory.
-        environ: the names that the page has exported by then.
+        environ: the names that the page exports by then.
     """
     if not (checkout / "packaging").exists():
         (checkout / "packaging").symlink_to(PACKAGING)
     (block,) = (each for each in shell_blocks(page) if "<<END" in each)
+    named = re.sub(r"^export .*\n", "", block, flags=re.MULTILINE)
     subprocess.run(
-        ["bash", "-euc", f"kubectl() {{ :; }}\n{block}"],
+        ["bash", "-euc", f"kubectl() {{ :; }}\n{named}"],
         cwd=checkout,
         env={"PATH": os.environ["PATH"], "IMAGE": IMAGE, **environ},
         check=True,

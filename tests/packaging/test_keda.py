@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sidecar.tag import sanitize
@@ -33,17 +34,24 @@ class TestKeda:
         # Value multiplies by the replicas that there are, those loading included.
         assert trigger["metricType"] == "AverageValue"
 
-    def test_the_sample_s_pool_is_what_is_asked_for(self) -> None:
-        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
+    def test_the_page_s_pool_is_the_sample_s(self) -> None:
         (deployment,) = documents(KUBERNETES / "sample" / "deployment.yaml")
         (worker,) = deployment["spec"]["template"]["spec"]["containers"]
         (model,) = (a[8:] for a in worker["args"] if a.startswith("--model="))
+
+        assert exported(README)["TAG"] == sanitize(model)
+
+    def test_without_the_page_s_patch_no_pool_is_asked_for(self) -> None:
+        """A query that is forgotten must be an error, not another pool's load."""
+        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
         (trigger,) = scaled["spec"]["triggers"]
 
-        page = exported(README)
-        assert page["TAG"] == sanitize(model)
-        pool = f'namespace="{page["NAMESPACE"]}",tag="{page["TAG"]}"'
-        assert pool in trigger["metadata"]["query"]
+        (pool,) = re.findall(r"{(.*)}", trigger["metadata"]["query"])
+        named = dict(re.findall(r'(\w+)="([^"]*)"', pool))
+        assert set(named) == {"namespace", "tag"}
+        # A tag has _ where the model's name has something else, and so has this not.
+        assert set(named.values()) == {"SET-ME"}
+        assert sanitize(named["tag"]) != named["tag"]
 
     def test_one_target_for_all_ways(self) -> None:
         """A number that somebody changes in one place counts in one place."""

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from sidecar.environment import load
-from tests.packaging.documents import GKE, KUBERNETES, documents
+from tests.packaging.documents import GKE, KUBERNETES, ROOT, documents
 from tests.packaging.rendering import (
     IMAGE,
+    SCALERS,
     Document,
     environ,
     exported,
@@ -36,7 +37,9 @@ WAYS = [
     *(Way(GKE, name) for name in ("cloud-monitoring", "managed-prometheus")),
     Way(GKE, "autoscaling-metric"),
     *(Way(KUBERNETES, name) for name in ("keda", "prometheus-adapter", "sidecar")),
+    Way(ROOT, "sidecar"),
 ]
+TAGS = ("1.10", "2024", "1e5", "0x10", "true", "v0.1.0")
 
 
 @pytest.fixture(scope="module", params=WAYS, ids=lambda way: way.name)
@@ -141,17 +144,18 @@ class TestRendered:
 
     def test_what_scales_scales_this_worker(self, rendered: list[Document]) -> None:
         deployment = only("Deployment", rendered)
-        scalers = [
-            each
-            for each in rendered
-            if each["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
-        ]
+        scalers = [each for each in rendered if each["kind"] in SCALERS]
 
         assert "replicas" not in deployment["spec"]
         assert len(scalers) <= 1
         for each in scalers:
-            name = each["spec"]["scaleTargetRef"]["name"]
-            assert name == deployment["metadata"]["name"]
+            # KEDA's default is a Deployment.
+            scaled = {"kind": "Deployment", **each["spec"]["scaleTargetRef"]}
+            assert scaled.pop("apiVersion", "apps/v1") == deployment["apiVersion"]
+            assert scaled == {
+                "kind": "Deployment",
+                "name": deployment["metadata"]["name"],
+            }
             assert each["metadata"]["namespace"] == deployment["metadata"]["namespace"]
 
     def test_what_is_scraped_is_the_sidecar_s_port(
@@ -175,6 +179,22 @@ class TestRendered:
             values = environ(sidecar(deployment))
             assert "SIDECAR_LABELS" not in values
             assert added == {"node"}
+
+
+class TestImage:
+    @pytest.mark.parametrize("tag", TAGS)
+    @pytest.mark.parametrize(
+        "way", [WAYS[0], WAYS[-2], WAYS[-1]], ids=["gke", "kubernetes", "root"]
+    )
+    def test_a_tag_that_looks_like_a_number_is_a_tag(
+        self, way: Way, tag: str, tmp_path: Path
+    ) -> None:
+        page, image = way.page / "README.md", f"registry.example.com:5000/a/b:{tag}"
+        named = {**exported(page), "WAY": way.name, "IMAGE": image}
+
+        deployment = only("Deployment", pasted(page, tmp_path, **named))
+
+        assert sidecar(deployment)["image"] == image
 
 
 class TestCustomKinds:

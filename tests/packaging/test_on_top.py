@@ -8,23 +8,27 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sidecar.environment import load
-from tests.packaging.documents import KUBERNETES, shell_blocks, yaml_blocks
+from tests.packaging.documents import GKE, KUBERNETES, shell_blocks, yaml_texts
 from tests.packaging.rendering import (
     IMAGE,
+    SCALERS,
     Document,
     built,
     environ,
+    exported,
     kubectl,
     laid_out,
     only,
+    pasted,
     sidecar,
 )
 from tests.packaging.schemas import validate
 
 README = KUBERNETES / "README.md"
-BLOCKS = yaml_blocks(README)
+SNIPPETS = yaml_texts(README)
 
 
 @pytest.fixture
@@ -107,18 +111,73 @@ class TestOnTop:
 
 
 class TestPage:
-    @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-    def test_its_patches_change_something(
-        self, block: Document, dynamo_worker: Document, tmp_path: Path
+    @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
+    def test_its_patches_go_at_the_end_of_what_it_has_written(
+        self, snippet: str, tmp_path: Path
     ) -> None:
-        components = {"components": ["../packaging/kubernetes/keda"]}
-        before = built(laid_out(tmp_path, components, dynamo_worker))
+        before = pasted(README, tmp_path, **exported(README), WAY="keda")
 
-        after = built(laid_out(tmp_path, {**components, **block}, dynamo_worker))
+        after = built(_appended(tmp_path, snippet))
 
-        changed = [new for old, new in zip(before, after, strict=True) if old != new]
-        assert len(changed) == 1
-        validate(changed[0])
+        (old, new), *others = (
+            pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]
+        )
+        assert others == []
+        validate(new)
+        # What the page patched by itself is as it was.
+        if new["kind"] == "ScaledObject":
+            assert new["spec"]["triggers"] == old["spec"]["triggers"]
+
+    def test_all_of_them_fit_together(self, tmp_path: Path) -> None:
+        before = pasted(README, tmp_path, **exported(README), WAY="keda")
+
+        after = built(_appended(tmp_path, *SNIPPETS))
+
+        changed = [new["kind"] for new in after if new not in before]
+        assert sorted(changed) == ["Deployment", "ScaledObject"]
+
+
+class TestOwnWorkload:
+    @pytest.mark.parametrize(
+        ("page", "way"),
+        [
+            pytest.param(README, "keda", id="keda"),
+            pytest.param(README, "prometheus-adapter", id="prometheus-adapter"),
+            pytest.param(GKE / "README.md", "managed-prometheus", id="gke"),
+        ],
+    )
+    def test_a_statefulset_is_what_is_scaled(
+        self, page: Path, way: str, dynamo_worker: Document, tmp_path: Path
+    ) -> None:
+        """By the page's first snippet, with the names that stand there."""
+        dynamo_worker["metadata"]["name"] = "my-worker"
+        named = {**exported(page), "WAY": way, "IMAGE": IMAGE}
+        pasted(page, tmp_path, **named)
+        folder = _appended(tmp_path, yaml_texts(page)[0])
+        (folder / "own.yaml").write_text(yaml.safe_dump(dynamo_worker))
+        kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+        kustomization["resources"] = ["own.yaml"]
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+
+        applied = built(folder)
+
+        workload = only("StatefulSet", applied)
+        assert sidecar(workload)["image"] == IMAGE
+        (scaler,) = (each for each in applied if each["kind"] in SCALERS)
+        assert scaler["spec"]["scaleTargetRef"] == {
+            "apiVersion": workload["apiVersion"],
+            "kind": workload["kind"],
+            "name": workload["metadata"]["name"],
+        }
+        assert scaler["metadata"]["namespace"] == workload["metadata"]["namespace"]
+
+
+def _appended(checkout: Path, *snippets: str) -> Path:
+    """The folder of the page's block, with these at the end of its file."""
+    folder = checkout / "my-worker"
+    with (folder / "kustomization.yaml").open("a", encoding="utf-8") as file:
+        file.writelines(snippets)
+    return folder
 
 
 class TestDynamoOperator:

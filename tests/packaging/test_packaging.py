@@ -14,10 +14,13 @@ from sidecar.reading import NAMES
 from sidecar.tag import sanitize
 from tests.packaging.documents import (
     GCP,
+    README,
+    ROOT,
     Gcloud,
     files,
     gcloud_commands,
     known_commands,
+    pages,
     readmes,
     shell_blocks,
 )
@@ -32,6 +35,10 @@ COMMANDS = [
 
 def _name(path: Path) -> str:
     return f"{path.parent.name}-{path.name}"
+
+
+def _page(path: Path) -> str:
+    return path.parent.name if path != README else "root"
 
 
 class TestNames:
@@ -93,17 +100,27 @@ class TestShell:
             pytest.skip("shellcheck is not installed")
         subprocess.run([shellcheck, script], check=True)
 
-    @pytest.mark.parametrize("page", readmes(), ids=_name)
+    @pytest.mark.parametrize("page", pages(), ids=_page)
     def test_blocks_are_bash(self, page: Path) -> None:
+        assert shell_blocks(page)
         for block in shell_blocks(page):
             subprocess.run(["bash", "-n"], input=block, text=True, check=True)
 
-    @pytest.mark.parametrize("page", readmes(), ids=_name)
+    @pytest.mark.parametrize("page", pages(), ids=_page)
+    def test_blocks_name_files_that_are_there(self, page: Path) -> None:
+        """From the root of a checkout, or from a folder beside packaging/."""
+        for block in shell_blocks(page):
+            for path in re.findall(r"(?<![\w/])(?:\.\./)?(packaging/[\w./-]*)", block):
+                assert (ROOT / path).exists(), path
+
+    @pytest.mark.parametrize("page", [*readmes(), README], ids=_page)
     def test_every_block_ends_with_what_to_look_at(self, page: Path) -> None:
         """Somebody pastes this at 3 am."""
-        after = re.split(
-            r"^```sh\n.*?^```$", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
-        )
+        text = page.read_text("utf-8")
+        if page == README:
+            _, _, after_the_first_screen = text.partition("## In a container")
+            text, _, _ = after_the_first_screen.partition("## On Google Cloud")
+        after = re.split(r"^```sh\n.*?^```$", text, flags=re.MULTILINE | re.DOTALL)
 
         assert all(text.strip().startswith("Look at: ") for text in after[1:])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from tests.packaging.cluster import (
     hastened,
 )
 from tests.packaging.documents import DASHBOARD, KUBERNETES, PROMETHEUS, documents
-from tests.packaging.rendering import objects
+from tests.packaging.rendering import exported, objects, only, pasted
 from tests.process.waiting import until
 from tests.process.web import fetch_json
 
@@ -143,9 +144,12 @@ class TestRecorded:
 
 
 class TestQueries:
-    def test_keda_gets_the_load_of_its_pool(self, pools: Cluster) -> None:
-        (scaled,) = documents(KUBERNETES / "keda" / "scaledobject.yaml")
-        (trigger,) = scaled["spec"]["triggers"]
+    def test_keda_gets_the_load_of_its_pool(
+        self, pools: Cluster, tmp_path: Path
+    ) -> None:
+        page = KUBERNETES / "README.md"
+        applied = pasted(page, tmp_path, **exported(page), WAY="keda")
+        (trigger,) = only("ScaledObject", applied)["spec"]["triggers"]
 
         load = pools.number(trigger["metadata"]["query"])
 
