@@ -23,10 +23,9 @@ SCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 OF_A_POD = {
     "metadata.name": "vllm-5d9c-x2x7q",
     "metadata.namespace": "llm",
-    "metadata.annotations['capacity-sidecar/max-concurrency']": "128",
     "spec.nodeName": "gpu-node-1",
 }
-"""What the downward API says of a pod, by the paths of its fields."""
+"""What the downward API says of any pod, by the paths of its fields."""
 
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 
@@ -105,6 +104,13 @@ def sidecar(workload: Document) -> Document:
     return dict(found)
 
 
+def of_a_pod(workload: Document) -> dict[str, str]:
+    """What the downward API says of a pod of this workload."""
+    annotations = workload["spec"]["template"]["metadata"].get("annotations", {})
+    named = {f"metadata.annotations['{k}']": v for k, v in annotations.items()}
+    return {**OF_A_POD, **named}
+
+
 def environ(
     container: Document, fields: Mapping[str, str] = MappingProxyType(OF_A_POD)
 ) -> dict[str, str]:
@@ -113,12 +119,15 @@ def environ(
     `$(NAME)` stands for a variable that was declared before; others are left alone.
 
     Args:
-        fields: values of the downward API, by their paths.
+        fields: values of the downward API, by their paths. An annotation that is not
+            there is empty, as in a pod.
     """
     values: dict[str, str] = {}
     for each in container["env"]:
         if "valueFrom" in each:
-            text = fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
+            path = each["valueFrom"]["fieldRef"]["fieldPath"]
+            annotated = path.startswith("metadata.annotations[")
+            text = fields.get(path, "") if annotated else fields[path]
         else:
             text = each["value"]
         values[each["name"]] = _REFERENCE.sub(

@@ -95,6 +95,9 @@ class TestRendered:
         labels = only("Deployment", rendered)["spec"]["template"]["metadata"]["labels"]
 
         assert ports == [PORT]
+        if way == "managed-prometheus":
+            # Without it the adapter finds no series of the pod.
+            assert scraper["spec"]["targetLabels"]["metadata"] == ["pod"]
         for selector in selectors:
             assert selector.items() <= labels.items()
             # What GKE allows in an AutoscalingMetric.

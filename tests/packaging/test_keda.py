@@ -63,6 +63,10 @@ class TestKeda:
 
         milli = float(trigger["metadata"]["threshold"]) * 1000
         assert metric["pods"]["target"]["averageValue"] == f"{milli:.0f}m"
+        # Where there are two workers in a pod.
+        page = README.read_text("utf-8")
+        assert f"`averageValue: {2 * milli:.0f}m`" in page
+        assert f'`threshold: "{2 * milli / 1000:g}"`' in page
         assert advanced["behavior"] == hpa["spec"]["behavior"]
         assert scaled["spec"]["minReplicaCount"] == hpa["spec"]["minReplicas"] == 1
         assert scaled["spec"]["maxReplicaCount"] == hpa["spec"]["maxReplicas"]

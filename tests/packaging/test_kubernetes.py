@@ -16,6 +16,7 @@ from tests.packaging.rendering import (
     Document,
     environ,
     exported,
+    of_a_pod,
     only,
     pasted,
     sidecar,
@@ -23,6 +24,8 @@ from tests.packaging.rendering import (
 from tests.packaging.schemas import custom_kinds, validate
 
 PORT = 9846
+TOO_OLD = 120
+"""Seconds, from which on the rules leave a reading out."""
 README = KUBERNETES / "README.md"
 
 
@@ -43,13 +46,25 @@ TAGS = ("1.10", "2024", "1e5", "0x10", "true", "v0.1.0")
 
 
 @pytest.fixture(scope="module", params=WAYS, ids=lambda way: way.name)
-def rendered(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> list[Document]:
+def way(request: pytest.FixtureRequest) -> Way:
+    found: Way = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def rendered(way: Way, tmp_path_factory: pytest.TempPathFactory) -> list[Document]:
     """What `kubectl apply -k my-worker` of the page would apply."""
-    page = request.param.page / "README.md"
-    named = {**exported(page), "WAY": request.param.name, "IMAGE": IMAGE}
+    page = way.page / "README.md"
+    named = {**exported(page), "WAY": way.name, "IMAGE": IMAGE}
     return pasted(page, tmp_path_factory.mktemp("checkout"), **named)
+
+
+def measured(way: Way) -> int:
+    """MiB resident, as the comment beside the numbers has it."""
+    sink = way.page / way.name / "sink.yaml"
+    file = sink if sink.exists() else KUBERNETES / "sidecar" / "sidecar.yaml"
+    (found,) = re.findall(r"# .*\b(\d+) MiB\b", file.read_text("utf-8"))
+    return int(found)
 
 
 class TestFiles:
@@ -96,10 +111,32 @@ class TestRendered:
         assert container["restartPolicy"] == "Always"
         assert container["image"] == IMAGE
         assert not {"startupProbe", "readinessProbe", "lifecycle"} & set(container)
-        assert container["livenessProbe"]["httpGet"] == {
-            "path": "/healthz",
-            "port": "sidecar",
-        }
+
+    def test_one_that_hangs_is_started_anew_before_its_reading_is_too_old(
+        self, rendered: list[Document]
+    ) -> None:
+        probe = sidecar(only("Deployment", rendered))["livenessProbe"]
+
+        assert probe["httpGet"] == {"path": "/healthz", "port": "sidecar"}
+        # Kubernetes' own default.
+        failures = probe.get("failureThreshold", 3)
+        assert probe["periodSeconds"] * failures < TOO_OLD
+        # More often than that its CPU was not measured.
+        assert probe["periodSeconds"] >= 15
+        assert 1 < probe["timeoutSeconds"] < probe["periodSeconds"]
+
+    def test_it_gets_the_memory_that_was_measured_and_more(
+        self, way: Way, rendered: list[Document]
+    ) -> None:
+        resources = sidecar(only("Deployment", rendered))["resources"]
+        asked, limit = (
+            int(resources[name]["memory"].removesuffix("Mi"))
+            for name in ("requests", "limits")
+        )
+
+        assert measured(way) < asked <= limit
+        # Half a second of CPU is needed at the start: it has no limit.
+        assert set(resources["limits"]) == {"memory"}
 
     def test_the_sidecar_has_no_rights(self, rendered: list[Document]) -> None:
         assert sidecar(only("Deployment", rendered))["securityContext"] == {
@@ -128,19 +165,26 @@ class TestRendered:
     def test_its_settings_are_valid(
         self, rendered: list[Document], tmp_path: Path
     ) -> None:
-        template = only("Deployment", rendered)["spec"]["template"]
-        values = environ(sidecar(only("Deployment", rendered)))
+        deployment = only("Deployment", rendered)
+        values = environ(sidecar(deployment), of_a_pod(deployment))
         values["SIDECAR_STATE_FILE"] = str(tmp_path / "state.json")
-        (worker,) = template["spec"]["containers"]
+        (worker,) = deployment["spec"]["template"]["spec"]["containers"]
 
         settings = load(values).settings
 
         assert settings.worker == "vllm-5d9c-x2x7q"
         assert settings.listen == f"0.0.0.0:{PORT}"
         assert f"--port={settings.metrics_port}" in worker["args"]
-        annotations = template["metadata"]["annotations"]
-        (limit,) = annotations.values()
-        assert f"--max-num-seqs={limit}" in worker["args"]
+        assert settings.max_concurrency is not None
+        assert f"--max-num-seqs={settings.max_concurrency:g}" in worker["args"]
+
+    def test_without_the_annotation_no_limit_is_told(
+        self, rendered: list[Document], tmp_path: Path
+    ) -> None:
+        values = environ(sidecar(only("Deployment", rendered)))
+        values["SIDECAR_STATE_FILE"] = str(tmp_path / "state.json")
+
+        assert load(values).settings.max_concurrency is None
 
     def test_what_scales_scales_this_worker(self, rendered: list[Document]) -> None:
         deployment = only("Deployment", rendered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -135,6 +136,22 @@ class TestPage:
 
         changed = [new["kind"] for new in after if new not in before]
         assert sorted(changed) == ["Deployment", "ScaledObject"]
+
+
+class TestGuaranteed:
+    def test_the_page_s_resources_are_those_of_such_a_pod(self, tmp_path: Path) -> None:
+        """Requests that are the limits, of the CPU as well."""
+        pasted(README, tmp_path, **exported(README), WAY="keda")
+        (row,) = re.findall(r"`resources: ({.*})`", README.read_text("utf-8"))
+        (snippet,) = (each for each in SNIPPETS if "env:" in each)
+        patched = re.sub(r"env:\n.*", f"resources: {row}", snippet)
+
+        workload = only("Deployment", built(_appended(tmp_path, patched)))
+
+        resources = sidecar(workload)["resources"]
+        assert resources["requests"] == resources["limits"]
+        assert set(resources["limits"]) == {"cpu", "memory"}
+        validate(workload)
 
 
 class TestOwnWorkload:
