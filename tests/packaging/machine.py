@@ -43,7 +43,8 @@ class Machine:
         options += ["--register=no", "--keep-unit", f"--directory={self.root}"]
         with self._console.open("ab") as console:
             self._process = subprocess.Popen(
-                [self._nspawn, *options],
+                # It goes down with the tests, however these end.
+                ["setpriv", "--pdeathsig=TERM", self._nspawn, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,
