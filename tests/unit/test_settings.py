@@ -92,6 +92,7 @@ class TestWrongValues:
             ({"SIDECAR_TARGETS": "http://u:secret@a:1"}, "user or password"),
             ({"SIDECAR_TARGETS": "a:70000"}, "port from 1 to 65535"),
             ({"SIDECAR_SCRAPE_TIMEOUT": "9s"}, "longer than SIDECAR_POLL_INTERVAL"),
+            ({"SIDECAR_SCRAPE_TIMEOUT": "21s"}, "is longer than 20s"),
             ({"SIDECAR_PUSHGATEWAY_USERNAME": "u"}, "both a user name and a password"),
             ({"SIDECAR_CLOUD_MONITORING_INTERVAL": "1s"}, "one point of a series each"),
             ({"SIDECAR_CLOUD_MONITORING_INSECURE": "true"}, "_ENDPOINT is not set"),
