@@ -5,7 +5,7 @@
 #
 # Any base does that has Python from 3.10 on with its venv module, and a C library of
 # the GNU kind: the official Python images, Debian with python3 and python3-venv.
-ARG BASE=docker.io/library/python:3.13-slim
+ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
 # base leaves Google's client out: a third of the image.

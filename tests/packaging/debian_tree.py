@@ -13,7 +13,6 @@ import pytest
 from tests.process.debian import binary
 
 RELEASE = "bookworm"
-MIRROR = "http://deb.debian.org/debian"
 CACHE = Path(__file__).parents[2] / ".real" / "debian"
 
 
@@ -36,7 +35,7 @@ def tree(packages: Sequence[str]) -> Path:
         if packages:
             command.append(f"--include={','.join(packages)}")
         made = subprocess.run(
-            [*command, RELEASE, str(unfinished), _mirror()],
+            [*command, RELEASE, str(unfinished), *_mirror()],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -52,8 +51,11 @@ def tree(packages: Sequence[str]) -> Path:
     return root
 
 
-def _mirror() -> str:
-    """Where this machine's apt gets the release from, however its sources say it."""
+def _mirror() -> list[str]:
+    """Where this machine's apt gets the release from, however its sources say it.
+
+    Empty where it has none: debootstrap knows the usual one.
+    """
     listed = subprocess.run(
         ["apt-get", "indextargets", "--format=$(CODENAME) $(COMPONENT) $(REPO_URI)"],
         capture_output=True,
@@ -63,5 +65,5 @@ def _mirror() -> str:
     for line in listed.stdout.splitlines():
         codename, component, uri = line.split(maxsplit=2)
         if (codename, component) == (RELEASE, "main"):
-            return uri
-    return MIRROR
+            return [uri]
+    return []

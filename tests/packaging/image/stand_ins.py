@@ -31,4 +31,4 @@ def stand_in(name: str) -> None:
     entrypoint = json.dumps([f"/usr/bin/{program}"])
     buildah("config", "--entrypoint", entrypoint, container)
     buildah("config", "--cmd", json.dumps(arguments), container)
-    buildah("commit", "--rm", container, f"docker.io/{name}")
+    buildah("commit", "--rm", container, name)
