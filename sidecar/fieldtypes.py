@@ -44,7 +44,12 @@ def _positive(value: object) -> float:
     return number
 
 
-def _port(value: object) -> int:
+def port(value: object) -> int:
+    """A port from 1 to 65535.
+
+    Raises:
+        ValueError: it is none.
+    """
     text = str(value).strip()
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
         msg = "is not a port from 1 to 65535"
@@ -133,7 +138,7 @@ def _own_file(value: Path) -> Path:
 
 Seconds = Annotated[float, BeforeValidator(seconds)]
 Positive = Annotated[float, BeforeValidator(_positive)]
-Port = Annotated[int, BeforeValidator(_port)]
+Port = Annotated[int, BeforeValidator(port)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 LabelMap = Annotated[dict[str, str], BeforeValidator(_labels)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]

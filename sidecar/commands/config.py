@@ -55,8 +55,8 @@ def table() -> str:
     """The reference of all settings, as the README shows it."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for variable in variables():
-        default = variable.field.default
-        shown = "" if default in (None, (), {}) else f"`{_text(_shown(default))}`"
+        default = _default(variable)
+        shown = f"`{default}`" if default else ""
         meaning = variable.field.description or ""
         if variable.field.examples:
             meaning += f" Example: `{variable.field.examples[0]}`."
@@ -76,13 +76,17 @@ def environment_file() -> str:
         meaning = (variable.field.description or "").replace("`", "")
         if variable.is_secret:
             meaning += f" Better: the file /etc/capacity-sidecar/{variable.name}."
-        default = variable.field.default
-        shown = "" if default in (None, (), {}) else _text(_shown(default))
-        if not shown and variable.field.examples:
-            shown = variable.field.examples[0]
+        examples = variable.field.examples
+        shown = _default(variable) or (examples[0] if examples else "")
         lines += ["", *_comment(meaning)]
         lines.append(f"#{variable.name}={shown}")
     return "\n".join(lines)
+
+
+def _default(variable: Variable) -> str:
+    """The default as an operator would write it; "" for none."""
+    default = variable.field.default
+    return "" if default in (None, (), {}) else _text(_shown(default))
 
 
 def _comment(text: str) -> list[str]:

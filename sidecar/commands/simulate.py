@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sidecar import fieldtypes
 from sidecar.errors import SettingsError
 from sidecar.signals import StopRequest
 from sidecar.simulator import (
@@ -50,7 +51,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, stop: StopRequest) -> int:
     """Serve until stopped."""
-    port = _port(options.port)
+    try:
+        port = fieldtypes.port(options.port)
+    except ValueError as error:
+        hint = "for example --port 8000"
+        raise SettingsError(f"--port {options.port!r} {error}; {hint}") from None
     simulation = simulated(port)
     try:
         simulation.worker.start()
@@ -84,10 +89,3 @@ def simulated(port: int = 0) -> Simulation:
     engine = Engine(preset.shape, MODEL, started_at=started)
     worker = SimulatedWorker(engine, load, port=port)
     return Simulation(worker, truth, preset.shape.max_num_seqs, shape)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        msg = f"--port {text!r} is not a port: 1 to 65535; for example --port 8000"
-        raise SettingsError(msg)
-    return int(text)

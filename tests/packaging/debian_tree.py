@@ -19,7 +19,7 @@ CACHE = Path(__file__).parents[2] / ".real" / "debian"
 def tree(packages: Sequence[str]) -> Path:
     """Return the root of a minimal Debian with these packages. Not to be written to.
 
-    A test that changes files makes a copy: ``cp --archive --reflink=auto``.
+    A test that changes files makes a ``copy``.
     """
     debootstrap = binary("debootstrap", "debootstrap")
     if os.geteuid() != 0:
@@ -49,6 +49,12 @@ def tree(packages: Sequence[str]) -> Path:
             # Another session was faster; anything else is an error.
             assert root.is_dir()
     return root
+
+
+def copy(packages: Sequence[str], root: Path) -> None:
+    """Make such a Debian at ``root``, to be written to."""
+    made = tree(packages)
+    subprocess.run(["cp", "-a", "--reflink=auto", made, root], check=True)
 
 
 def _mirror() -> list[str]:

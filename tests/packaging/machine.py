@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.debian_tree import tree
+from tests.packaging.debian_tree import copy
 from tests.process.debian import binary
 from tests.process.waiting import until
 
@@ -33,8 +33,7 @@ class Machine:
         self.root = folder / "root"
         self._console = folder / "console.log"
         self._process: subprocess.Popen[bytes] | None = None
-        made = tree(packages)
-        subprocess.run(["cp", "-a", "--reflink=auto", made, self.root], check=True)
+        copy(packages, self.root)
 
     def boot(self) -> None:
         """Start it and wait until every service has been started."""

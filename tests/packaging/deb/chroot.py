@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.packaging.debian_tree import tree
+from tests.packaging.debian_tree import copy
 from tests.process.debian import binary
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -33,8 +33,7 @@ class Chroot:
     @classmethod
     def copied(cls, root: Path) -> Chroot:
         """Copy the one that has Python and nothing else to speak of."""
-        original = tree(["python3"])
-        subprocess.run(["cp", "-a", "--reflink=auto", original, root], check=True)
+        copy(["python3"], root)
         return cls(root)
 
     def run(self, *command: str, environ: Mapping[str, str] = NOTHING) -> Finished:
