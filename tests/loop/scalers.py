@@ -10,7 +10,7 @@ from tests.loop import hpa, mig
 from tests.loop.hpa import Hpa, Pod
 from tests.loop.mig import Autoscaler, Vm
 from tests.loop.replica import Replica
-from tests.loop.series import UTILIZATION, by_resource
+from tests.loop.series import UTILIZATION, Series, by_resource
 from tests.loop.virtual import EPOCH
 
 PENDING = 60.0
@@ -67,6 +67,10 @@ class HpaScaler:
             "pod_name": name,
         }
 
+    def series(self, accepted: Accepted, since: float) -> dict[str, list[Series]]:
+        """The utilization of each pod from then on."""
+        return by_resource(accepted, UTILIZATION, self.resource_type, "pod_name", since)
+
     def decide(
         self,
         members: Sequence[Replica],
@@ -74,10 +78,7 @@ class HpaScaler:
         now: float,
     ) -> int:
         """The size from now on; `now` is Unix time."""
-        since = now - hpa.NEWEST_WITHIN
-        series = by_resource(
-            accepted, UTILIZATION, self.resource_type, "pod_name", since
-        )
+        series = self.series(accepted, now - hpa.NEWEST_WITHIN)
         pods = [Pod(each.name, _is_pending(each, now)) for each in members]
         values = {
             pod.name: hpa.pod_value(series.get(pod.name, ()), now) for pod in pods
@@ -97,10 +98,7 @@ class KedaScaler(HpaScaler):
         now: float,
     ) -> int:
         """The size from now on; `now` is Unix time."""
-        since = now - FRESH
-        series = by_resource(
-            accepted, UTILIZATION, self.resource_type, "pod_name", since
-        )
+        series = self.series(accepted, now - FRESH)
         newest = [points[-1] for each in series.values() for points in each if points]
         fresh = [value for at, value in newest if now - at < FRESH]
         total = int(sum(fresh) * 1000) if fresh else None
