@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 import threading
+
+from sidecar import target
 
 
 class Resolver:
@@ -20,7 +21,7 @@ class Resolver:
 
     def answers(self, within: float) -> bool:
         """Whether there is an answer, a good or a bad one, within so many seconds."""
-        if _is_address(self._host):
+        if target.numeric(self._host) is not None:
             return True
         if self._asking is None or not self._asking.is_alive():
             self._asking = threading.Thread(
@@ -33,11 +34,3 @@ class Resolver:
     def _ask(self) -> None:
         with contextlib.suppress(OSError, UnicodeError):
             socket.getaddrinfo(self._host, None)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 _SAME_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -54,10 +54,16 @@ class Target:
         """Whether the worker is on this machine (or in this pod)."""
         if self.host.lower() in LOOPBACK_NAMES:
             return True
-        try:
-            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
-        except ValueError:
-            return False
+        address = numeric(self.host)
+        return address is not None and address.is_loopback
+
+
+def numeric(host: str) -> IPv4Address | IPv6Address | None:
+    """The host as an address, whatever its zone; None: it is a name."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
 
 
 def bracketed(host: str) -> str:
